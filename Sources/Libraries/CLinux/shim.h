@@ -68,6 +68,14 @@ static inline void wakegate_no_blocking(int descriptor) {
     if (flags >= 0) fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
+// The bytes that were sent to a socket file and that its peer has not read; -1 where the system does not say.
+static inline int wakegate_unread_bytes(int descriptor) {
+    extern int ioctl(int, unsigned long, ...);
+    const unsigned long unread_output = 0x5411;
+    int count = -1;
+    return ioctl(descriptor, unread_output, &count) == 0 ? count : -1;
+}
+
 // How many processors this process may run on; 0 where the system does not say. The call is a GNU extension that
 // Glibc's module hides, and Foundation's count is the machine's.
 static inline int wakegate_processors(void) {

@@ -10,8 +10,10 @@ package struct TransferBook {
         var schedule = SessionSchedule()
         /// Transfers that ended, and of whose end nobody was told.
         var untold = 0
-        /// Transfers that ended, and of whose end whoever follows was told last.
-        var told = 0
+        /// The number of ended transfers whose end was written to followers and is not yet read.
+        var unread = 0
+        /// The number of times that all transfers had ended and followers were informed.
+        var tellings = 0
         /// How many follow its events.
         var listeners = 0
     }
@@ -55,6 +57,15 @@ package struct TransferBook {
     package func session(_ number: Int32) -> (session: TransferSession, counts: TransferCounts, untold: Int)? {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
+
+    /// The number of ended transfers whose end is not known to have reached a follower or the gateway. The store keeps
+    /// it, so that the end is announced again after an agent has died together with its followers.
+    package func unheard(of number: Int32) -> Int {
+        self.sessions[number].map { $0.untold + $0.unread } ?? 0
+    }
+
+    /// The number of times that all transfers of a session had ended and its followers were informed.
+    package func tellings(of number: Int32) -> Int { self.sessions[number]?.tellings ?? 0 }
 
     /// A number stands for a host from now on, which is reached without a network or not.
     package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
@@ -146,19 +157,24 @@ extension TransferBook {
 
     package mutating func listenerCame(_ number: Int32) {
         self.sessions[number]?.listeners += 1
-        self.sessions[number]?.told = 0
     }
 
-    package mutating func listenerLeft(_ number: Int32) {
+    /// A follower has read the end with this number, counted from 1.
+    package mutating func listenerRead(_ number: Int32, telling: Int) {
+        guard let entry = self.sessions[number], entry.tellings == telling, entry.unread > 0 else { return }
+        self.sessions[number]?.unread = 0
+        self.changedSessions.insert(number)
+    }
+
+    /// A follower is gone. It had read the end with this number; nil for none.
+    ///
+    /// - Returns: what follows if it was the last one and an end was not read.
+    package mutating func listenerLeft(_ number: Int32, hasRead telling: Int?) -> SessionEndedAction {
+        if let telling { self.listenerRead(number, telling: telling) }
         self.sessions[number]?.listeners -= 1
-    }
-
-    /// One who followed its events is gone, and had not read them.
-    package mutating func listenerLost(_ number: Int32) -> SessionEndedAction {
-        self.listenerLeft(number)
-        guard let entry = self.sessions[number], entry.listeners == 0, entry.told > 0 else { return .ignore }
-        self.sessions[number]?.untold += entry.told
-        self.sessions[number]?.told = 0
+        guard let entry = self.sessions[number], entry.listeners == 0, entry.unread > 0 else { return .ignore }
+        self.sessions[number]?.untold += entry.unread
+        self.sessions[number]?.unread = 0
         self.changedSessions.insert(number)
         return self.sessionLooked(at: number)
     }
@@ -179,7 +195,8 @@ extension TransferBook {
         guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
         if entry.listeners > 0 {
             // Also when the last was cancelled: who follows waits for the end of all.
-            self.sessions[number]?.told += entry.untold
+            self.sessions[number]?.unread += entry.untold
+            self.sessions[number]?.tellings += 1
         } else if entry.untold == 0 {
             return .ignore
         }

@@ -16,12 +16,13 @@ struct AgentSettingsTests {
                 "privateKey=/k",
                 "proxy=http://x:3", "machine=/m", "spaceReserve=5", "limits.sessions=2", "limits.transfers=3",
                 "limits.running=4", "limits.stateBytes=6", "limits.fileBytes=7", "untakenFor=8", "retry.first=0.5",
-                "retry.last=9", "log.level=debug", "log.format=json",
+                "retry.last=9", "log.level=debug", "log.format=json", "limits.followers=10",
             ]
         )
         #expect(settings.socketPath == "/l" && settings.gateway == "https://g:1" && settings.metered == .yes)
         #expect(settings.spaceReserve == 5 && settings.limits.sessionsMax == 2 && settings.limits.transfersMax == 3)
         #expect(settings.limits.runningMax == 4 && settings.limits.stateBytesMax == 6)
+        #expect(settings.limits.followersMax == 10 && settings.limits.connectionsPerUserMax > 10)
         #expect(settings.limits.fileBytesMax == 7 && settings.limits.untakenFor == 8000)
         #expect(settings.retry.first == 500 && settings.retry.last == 9000)
         #expect(settings.logLevel == .debug && settings.logFormat == .json && settings.trust == "/a")

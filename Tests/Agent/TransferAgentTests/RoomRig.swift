@@ -18,6 +18,8 @@ final class RoomRig {
     /// What left for callers, by the number of the request.
     private(set) var answers: [Int32: AgentAnswer] = [:]
     private(set) var events: [(stream: Int32, text: String)] = []
+    /// The last telling of an end that left for each follower.
+    private(set) var tellings: [Int32: Int] = [:]
     private var files: StateFiles?
     private var room: AgentRoom?
     /// What the last start has found.
@@ -101,6 +103,7 @@ final class RoomRig {
             case .answer(let stream, let answer): self.answers[stream.number] = answer
             case .begin(let stream, let bytes), .write(let stream, let bytes):
                 self.events.append((stream.number, String(decoding: bytes, as: UTF8.self)))
+            case .confirm(let stream, let telling): self.tellings[stream.number] = telling
             case .finish: ()
             }
         }
@@ -124,15 +127,28 @@ final class RoomRig {
 
     /// Leaves a request for the next turn.
     func submit(_ command: AgentCommand) -> Int32 {
-        let stream = StreamID(connection: ConnectionID(index: 1, generation: 1), number: self.nextStream)
+        let stream = self.stream(self.nextStream)
         self.nextStream += 1
         self.inbox.leave(.command(stream, command))
         return stream.number
     }
 
-    func leave(_ number: Int32) {
-        self.inbox.leave(.gone(StreamID(connection: ConnectionID(index: 1, generation: 1), number: number)))
+    private func stream(_ number: Int32) -> StreamID {
+        StreamID(connection: ConnectionID(index: 1, generation: 1), number: number)
     }
+
+    /// A follower has read all that has left for it.
+    func read(_ number: Int32) {
+        if let telling = self.tellings[number] { self.inbox.leave(.read(self.stream(number), telling: telling)) }
+    }
+
+    /// A follower that has read all that has left for it is gone.
+    func leave(_ number: Int32) {
+        self.inbox.leave(.gone(self.stream(number), hasRead: self.tellings[number]))
+    }
+
+    /// A follower is gone that has read nothing.
+    func lose(_ number: Int32) { self.inbox.leave(.gone(self.stream(number), hasRead: nil)) }
 
     func tell(_ state: MachineState) { self.inbox.leave(.machine(state)) }
 

@@ -213,7 +213,7 @@ struct TransferBookTests {
         _ = scene.fill()
         _ = scene.book.attemptSucceeded(last, bytes: 1, status: 200, now: scene.now)
         #expect(scene.book.sessionLooked(at: number) == .tell)
-        scene.book.listenerLeft(number)
+        #expect(scene.book.listenerLeft(number, hasRead: 1) == .ignore && scene.book.unheard(of: number) == 0)
         var quiet = TransferSession()
         quiet.sendsLaunchEvents = false
         _ = scene.book.sessionSet("a", quiet)
@@ -240,19 +240,49 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .tell)
     }
 
-    @Test("What the last who followed did not read wakes the device, and what was read does not")
-    func listenerLost() throws {
+    @Test("The device is woken for an end that the last follower has not read, and for no other")
+    func unread() throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
+        func end() throws {
+            let id = try scene.submitted()
+            _ = scene.fill()
+            _ = scene.book.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+            #expect(scene.book.sessionLooked(at: number) == .tell)
+        }
         for _ in 0..<2 { scene.book.listenerCame(number) }
+        try end()
+        #expect(scene.book.listenerLeft(number, hasRead: nil) == .ignore)
+        #expect(
+            scene.book.listenerLeft(number, hasRead: nil) == .wake(device: Self.device, topic: nil, finished: 1)
+        )
+        scene.book.listenerCame(number)
+        #expect(scene.book.listenerLeft(number, hasRead: nil) == .ignore)
+        // Who reads the end before the last may not have read the last.
+        scene.book.listenerCame(number)
+        try end()
+        try end()
+        let telling = scene.book.tellings(of: number)
+        #expect(
+            scene.book.listenerLeft(number, hasRead: telling - 1)
+                == .wake(device: Self.device, topic: nil, finished: 2)
+        )
+    }
+
+    @Test("An end is stored as unheard until a follower has read it")
+    func unheard() throws {
+        var scene = Scene()
+        let number = try #require(scene.book.number(of: "a"))
+        scene.book.listenerCame(number)
         let id = try scene.submitted()
         _ = scene.fill()
         _ = scene.book.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
-        #expect(scene.book.sessionLooked(at: number) == .tell)
-        #expect(scene.book.listenerLost(number) == .ignore)
-        #expect(scene.book.listenerLost(number) == .wake(device: Self.device, topic: nil, finished: 1))
-        scene.book.listenerCame(number)
-        #expect(scene.book.listenerLost(number) == .ignore)
+        #expect(scene.book.sessionLooked(at: number) == .tell && scene.book.unheard(of: number) == 1)
+        _ = scene.book.takeChanges()
+        scene.book.listenerRead(number, telling: 0)
+        #expect(scene.book.unheard(of: number) == 1 && scene.book.takeChanges().sessions.isEmpty)
+        scene.book.listenerRead(number, telling: scene.book.tellings(of: number))
+        #expect(scene.book.unheard(of: number) == 0 && scene.book.takeChanges().sessions == [number])
     }
 
     @Test("There are no more sessions and transfers than may be: sessionsMax, transfersMax")

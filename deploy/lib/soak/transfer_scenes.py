@@ -72,6 +72,17 @@ class Scene:
         connection.request("GET", "/log")
         return json.loads(connection.getresponse().read())
 
+    def commits(self) -> int:
+        """How often the agent has committed."""
+        return int(self.agent.ask("GET", "/metrics")[1].split("\nwakegate_transfers_commits_total ")[1].split("\n")[0])
+
+    def wait(self, holds) -> bool:
+        """Waits until something holds, at most two minutes."""
+        until = time.monotonic() + 120
+        while not holds() and time.monotonic() < until:
+            time.sleep(0.02)
+        return bool(holds())
+
     def log_text(self) -> str:
         """What the agent has logged."""
         with open(self.agent.log_path, encoding="utf-8") as log:
@@ -418,6 +429,40 @@ def callers(program: str, verdicts: Verdicts) -> None:
         verdicts.check("another user's caller is logged", is_logged, "no line")
 
 
+def followers(program: str, verdicts: Verdicts) -> None:
+    """Followers and connections of one user, as many as there may be and one more."""
+    with Scene(program, "--set", "limits.followers=3") as scene:
+        events = [Events(scene, "s") for _ in range(3)]
+        status, told = scene.agent.ask("GET", "/v1/sessions/s/events")
+        found = (status, told["reason"])
+        verdicts.equal("there are so many followers of a user", f"{told}", found, (429, "TooManyStreams"))
+        verdicts.check("the limit is named", "limits.followers" in told["message"], f"{told}")
+        is_logged = scene.wait(lambda: "limitMet limit=limits.followers" in scene.log_text())
+        verdicts.check("the limit is logged", is_logged, "no line")
+        verdicts.equal("followers keep nobody out", "the status", scene.agent.ask("GET", "/v1/status")[0], 200)
+        events.pop().close()
+        followed = scene.wait(lambda: "wakegate_transfers_listeners 2" in scene.agent.ask("GET", "/metrics")[1])
+        verdicts.check("who leaves makes room", followed, "it is still followed")
+        events.append(Events(scene, "s"))
+        # Connections that ask once and stay.
+        held, status = [], 200
+        while status == 200 and len(held) < 2000:
+            connection = UnixConnection(scene.agent.socket_path)
+            connection.request("GET", "/v1/status")
+            answer = connection.getresponse()
+            told, status = answer.read(), answer.status
+            held.append(connection)
+        verdicts.equal("there are so many connections of a user", f"{told}", status, 429)
+        for connection in held[:2]:
+            connection.close()
+        answered = scene.wait(lambda: scene.agent.ask("GET", "/v1/status")[0] == 200)
+        verdicts.check("a connection that is closed makes room", answered, "no answer")
+        for connection in held:
+            connection.close()
+        for follower in events:
+            follower.close()
+
+
 class Events:
     """Follows a session's events."""
 
@@ -489,12 +534,35 @@ def sessions(program: str, verdicts: Verdicts) -> None:
             time.sleep(0.02)
         told = [count for _, _, count in scene.gateway.events]
         verdicts.equal("who dies with the end unread is woken for it", "events", told, [1])
+        for is_read in (False, True):
+            scene.gateway.events.clear()
+            follower = socket.socket(socket.AF_UNIX)
+            follower.connect(scene.agent.socket_path)
+            follower.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
+            while b"event: state" not in follower.recv(4096, socket.MSG_PEEK):
+                time.sleep(0.02)
+            transfer = scene.download("/entity/10/both")
+            while b"event: idle" not in follower.recv(65536, socket.MSG_PEEK):
+                time.sleep(0.02)
+            if is_read:
+                follower.recv(65536)
+                commits = scene.commits()
+                scene.wait(lambda before=commits: scene.commits() > before)
+            scene.agent.kill()
+            follower.close()
+            scene.agent.start()
+            scene.ended(transfer)
+            if not is_read:
+                scene.wait(lambda: scene.gateway.events)
+            told = [count for _, _, count in scene.gateway.events]
+            check = "who dies with the agent is woken for what it has not read"
+            verdicts.equal(check, f"read: {is_read}", told, [] if is_read else [1])
         scene.gateway.events.clear()
         scene.agent.must("PUT", "/v1/sessions/s", {"sendsLaunchEvents": False})
         scene.ended(scene.download("/entity/10/b"))
         verdicts.equal("who asks for no events is not woken", "events", scene.gateway.events, [])
         shown = scene.agent.transfers("s")
-        verdicts.equal("the list is in the order of submission", f"{shown}", len(shown), 3)
+        verdicts.equal("the list is in the order of submission", f"{shown}", len(shown), 5)
         cancelled = scene.download("/entity/4000000/c?rate=400000")
         scene.until(cancelled, lambda now: now["bytes"] > 100_000)
         scene.agent.must("DELETE", f"/v1/sessions/s/transfers/{cancelled}?keep=1")
@@ -579,7 +647,7 @@ def main() -> int:
     options = parser.parse_args()
     print(f"seed {options.seed}")
     verdicts = Verdicts()
-    for scene in (entities, servers, uploads, space, states, callers, sessions, readers, conditions):
+    for scene in (entities, servers, uploads, space, states, callers, followers, sessions, readers, conditions):
         scene(options.program, verdicts)
     many(options.program, verdicts, options.many)
     with tempfile.TemporaryDirectory(prefix="wakegate-transfers-") as folder:

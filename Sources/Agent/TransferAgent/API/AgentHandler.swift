@@ -4,6 +4,7 @@ import Glibc
 package import HTTPTransport
 import Platform
 import Text
+package import TransferPolicy
 
 /// What is left for callers by the agent's thread, until the loop comes to send it.
 ///
@@ -44,9 +45,16 @@ package final class AgentHandler: RequestHandler {
     private let ownUser = geteuid()
     private let response = Response()
     private var collected: [AgentMessage] = []
-    /// Connections that may ask, as their processes have the agent's own user, or root's.
-    private var admitted: Set<ConnectionID> = []
+    private let limits: TransferLimits
+    /// Connections that may ask, and the users of their processes: the agent's own, or root.
+    private var users: [ConnectionID: UInt32] = [:]
+    /// Streams of events, begun or asked for, and the users of their followers.
+    private var followers: [StreamID: UInt32] = [:]
     private var streams: Set<StreamID> = []
+    /// By stream: the last telling of an end that was written to it.
+    private var tellings: [StreamID: Int] = [:]
+    /// Streams whose last telling is not known to have been read.
+    private var unconfirmed: Set<StreamID> = []
     /// Streams that were written to in this turn, and those of which what was written before is not taken yet.
     private var written: Set<StreamID> = []
     private var behind: Set<StreamID> = []
@@ -62,9 +70,11 @@ package final class AgentHandler: RequestHandler {
         loop: EventLoop,
         outlet: AgentOutlet,
         log: GatewayLog,
+        limits: TransferLimits,
         tell: @escaping @Sendable ([AgentMessage]) -> Void
     ) {
         self.loop = loop
+        self.limits = limits
         self.outlet = outlet
         self.log = log
         self.tell = tell
@@ -75,22 +85,56 @@ package final class AgentHandler: RequestHandler {
 
     package func requestReceived(_ request: Request) {
         do throws(AgentFault) {
-            try self.admit(request.stream.connection)
-            self.collected.append(.command(request.stream, try Self.command(of: request)))
+            let user = try self.admit(request.stream.connection)
+            let command = try Self.command(of: request)
+            if case .events = command { try self.admitFollower(request.stream, of: user) }
+            self.collected.append(.command(request.stream, command))
         } catch {
             self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)), allow: error.allow)
         }
     }
 
-    private func admit(_ connection: ConnectionID) throws(AgentFault) {
-        if self.admitted.contains(connection) { return }
+    /// - Returns: the user of the process that has connected.
+    private func admit(_ connection: ConnectionID) throws(AgentFault) -> UInt32 {
+        if let user = self.users[connection] { return user }
+        do throws(AgentFault) {
+            let user = try self.user(of: connection)
+            self.users[connection] = user
+            return user
+        } catch {
+            // It is closed after the answer, so that it takes no place.
+            self.loop.goAway(connection, debugData: ByteView(""))
+            throw error
+        }
+    }
+
+    private func user(of connection: ConnectionID) throws(AgentFault) -> UInt32 {
         let user = self.loop.user(of: connection)
         guard let user, user == self.ownUser || user == 0 else {
             self.log.write(.callerRefused, ["user": user.map { "\($0)" } ?? "unknown"])
             let message = "This agent is user \(self.ownUser)'s; start one of your own."
             throw AgentFault(403, "Forbidden", message)
         }
-        self.admitted.insert(connection)
+        let most = self.limits.connectionsPerUserMax
+        guard self.users.values.count(where: { $0 == user }) < most else {
+            let remedy = "close some, or raise limits.followers, which is \(self.limits.followersMax)"
+            throw self.tooMany("TooManyConnections", "has \(most) connections, the most of a user; \(remedy)", user)
+        }
+        return user
+    }
+
+    private func admitFollower(_ stream: StreamID, of user: UInt32) throws(AgentFault) {
+        let most = self.limits.followersMax
+        guard self.followers.values.count(where: { $0 == user }) < most else {
+            let words = "has \(most) streams of events, the most of a user (limits.followers); end some, or raise it"
+            throw self.tooMany("TooManyStreams", words, user)
+        }
+        self.followers[stream] = user
+    }
+
+    private func tooMany(_ reason: String, _ words: String, _ user: UInt32) -> AgentFault {
+        self.log.write(.limitMet, ["limit": "limits.followers", "user": "\(user)"])
+        return AgentFault(429, reason, "User \(user) \(words).")
     }
 
     private static func command(of request: Request) throws(AgentFault) -> AgentCommand {
@@ -152,7 +196,9 @@ package final class AgentHandler: RequestHandler {
     package func woken() {
         for output in self.outlet.take() {
             switch output {
-            case .answer(let stream, let answer): self.send(stream, answer)
+            case .answer(let stream, let answer):
+                self.followers[stream] = nil
+                self.send(stream, answer)
             case .begin(let stream, let bytes):
                 self.response.begin(status: 200)
                 self.response.add("content-type", "text/event-stream")
@@ -163,10 +209,23 @@ package final class AgentHandler: RequestHandler {
                 bytes.withByteView { _ = self.loop.write(stream, $0) }
             case .write(let stream, let bytes):
                 if self.streams.contains(stream) { bytes.withByteView { self.write(stream, $0) } }
+            case .confirm(let stream, let telling):
+                guard self.streams.contains(stream) else { continue }
+                self.tellings[stream] = telling
+                self.unconfirmed.insert(stream)
             case .finish(let stream):
-                if self.streams.remove(stream) != nil { self.loop.finish(stream) }
+                if self.streams.contains(stream) { self.loop.finish(stream) }
+                self.forget(stream)
             }
         }
+    }
+
+    private func forget(_ stream: StreamID) {
+        self.streams.remove(stream)
+        self.followers[stream] = nil
+        self.behind.remove(stream)
+        self.unconfirmed.remove(stream)
+        self.tellings[stream] = nil
     }
 
     /// Writes to who follows a session; one who has left too much unread is left.
@@ -179,13 +238,14 @@ package final class AgentHandler: RequestHandler {
     }
 
     package func streamClosed(_ stream: StreamID) {
-        self.streams.remove(stream)
-        let wasBehind = self.behind.remove(stream) != nil
-        self.collected.append(wasBehind || self.loop.endsUnread ? .lost(stream) : .gone(stream))
+        // What was written in this turn has not left.
+        let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
+        self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
+        self.forget(stream)
     }
 
     package func connectionClosed(_ connection: ConnectionID) {
-        self.admitted.remove(connection)
+        self.users[connection] = nil
     }
 
     package func streamDrained(_ stream: StreamID) {}
@@ -198,6 +258,10 @@ package final class AgentHandler: RequestHandler {
     }
 
     package func secondPassed(_ monotonicMilliseconds: Int64) {
+        for stream in self.unconfirmed where self.loop.hasBeenRead(stream.connection) {
+            self.unconfirmed.remove(stream)
+            if let telling = self.tellings[stream] { self.collected.append(.read(stream, telling: telling)) }
+        }
         guard monotonicMilliseconds >= self.keepAliveAt else { return }
         self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
         for stream in self.streams { self.write(stream, ByteView(": keep-alive\n\n")) }

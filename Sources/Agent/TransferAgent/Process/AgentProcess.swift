@@ -61,19 +61,15 @@ package enum AgentProcess {
             settings: settings,
             files: files,
             store: store,
-            world: MachineWorld(
-                settings: settings,
-                files: files,
-                store: store,
-                network: network,
-                workers: workers
-            ),
+            world: MachineWorld(settings: settings, files: files, store: store, network: network, workers: workers),
             log: log,
             tell: { tell([$0]) },
             emit: { outlet.leave($0) }
         )
         let found = try self.restore(room, settings)
-        let server = try self.server(settings, socket, outlet, log, tell)
+        let server = try self.server(settings, socket) { loop in
+            AgentHandler(loop: loop, outlet: outlet, log: log, limits: settings.limits, tell: tell)
+        }
         let pulse = Pulse()
         let moved = Handover(room)
         let thread = try NamedThread("agent", signals: .blocked) {
@@ -142,20 +138,19 @@ package enum AgentProcess {
     private static func server(
         _ settings: AgentSettings,
         _ socket: InheritedSocket?,
-        _ outlet: AgentOutlet,
-        _ log: GatewayLog,
-        _ tell: @escaping @Sendable ([AgentMessage]) -> Void
+        makeHandler: @Sendable (EventLoop) -> AgentHandler
     ) throws -> HTTPServer {
         let address = try ListenAddress.parse(socket?.address ?? settings.listen)
         var limits = TransportLimits()
-        limits.connectionsMax = 1000
+        limits.handshakesMax = 256
+        // The sum of all that the agent's user, root and silent connections may have: none of them can use up all.
+        limits.connectionsMax = 2 * settings.limits.connectionsPerUserMax + limits.handshakesMax
         return try HTTPServer(
             listeners: [Listener(address: address, tls: nil, descriptor: socket?.descriptor, isPrivate: true)],
             limits: limits,
-            loopCount: 1
-        ) { loop in
-            AgentHandler(loop: loop, outlet: outlet, log: log, tell: tell)
-        }
+            loopCount: 1,
+            makeHandler: makeHandler
+        )
     }
 
     /// Waits for a signal; says meanwhile that the agent is alive as long as its thread turns.

@@ -100,16 +100,20 @@ package enum AgentOutput: Sendable {
     /// A stream of events begins with these bytes.
     case begin(StreamID, [UInt8])
     case write(StreamID, [UInt8])
+    /// Requests a `read` message with this number as soon as the follower has read all earlier writes. The number
+    /// counts the ends of the session that followers were informed of.
+    case confirm(StreamID, telling: Int)
     case finish(StreamID)
 }
 
 /// What the agent's thread is given.
 package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
-    /// Nobody follows a stream of events any more.
-    case gone(StreamID)
-    /// Nobody follows a stream of events any more, and what was written last was not read.
-    case lost(StreamID)
+    /// The follower of a stream of events has read all writes before the `confirm` with this number.
+    case read(StreamID, telling: Int)
+    /// The follower of a stream of events is gone. It has read all writes before the `confirm` with this number; nil if
+    /// it has not read all, or there was none.
+    case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxSender.Outcome)

@@ -157,14 +157,7 @@ extension AgentRoom {
 
     // MARK: Listeners
 
-    /// The most streams of events at a time.
-    package static let listenersMax = 1000
-
     func listen(_ number: Int32, _ stream: StreamID) {
-        guard self.listeners.count < Self.listenersMax else {
-            let message = "There are \(Self.listenersMax) streams of events already; end one."
-            return self.refuse(stream, AgentFault(409, "TooManyStreams", message))
-        }
         self.listeners[stream] = number
         self.book.listenerCame(number)
         var json = JSONWriter()
@@ -176,26 +169,32 @@ extension AgentRoom {
         json.endObject()
         let bytes = AgentEvents.event("state", json.buffer.view.array)
         // An end of the session in the same turn counts as told to it, and is not.
-        let withdraw = { self.listenerLost(stream) }
+        let withdraw = { self.listenerLeft(stream, hasRead: nil) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
-    func listenerLeft(_ stream: StreamID) {
+    /// A follower is gone.
+    ///
+    /// If it was the last one, the session's device is woken for an end that was not read.
+    /// - Parameter telling: the number of the last end that it has read; nil for none.
+    func listenerLeft(_ stream: StreamID, hasRead telling: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
-        self.book.listenerLeft(number)
-    }
-
-    /// One who followed is gone, and had not read what it was told: if nobody else follows, whoever is to know is told
-    /// once more.
-    func listenerLost(_ stream: StreamID) {
-        guard let number = self.listeners.removeValue(forKey: stream) else { return }
-        if case .wake(let device, _, let finished) = self.book.listenerLost(number) {
+        if case .wake(let device, _, let finished) = self.book.listenerLeft(number, hasRead: telling) {
             self.wake(device, number, finished)
         }
     }
 
+    /// A follower has read the end with this number.
+    func listenerRead(_ stream: StreamID, telling: Int) {
+        if let number = self.listeners[stream] { self.book.listenerRead(number, telling: telling) }
+    }
+
+    func followers(of number: Int32) -> [StreamID] {
+        self.listeners.filter { $0.value == number }.map(\.key)
+    }
+
     /// Tells everybody who follows a session.
     func tell(session number: Int32, _ event: [UInt8]) {
-        for (stream, followed) in self.listeners where followed == number { self.outputs.append(.write(stream, event)) }
+        for stream in self.followers(of: number) { self.outputs.append(.write(stream, event)) }
     }
 }

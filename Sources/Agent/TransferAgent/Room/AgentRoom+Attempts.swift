@@ -164,7 +164,11 @@ extension AgentRoom {
         switch self.book.sessionLooked(at: number) {
         case .tell:
             let idle = AgentEvents.idle(self.book.name(of: number) ?? "", counts)
-            self.afterCommit { self.tell(session: number, idle) }
+            let telling = self.book.tellings(of: number)
+            self.afterCommit {
+                self.tell(session: number, idle)
+                for stream in self.followers(of: number) { self.outputs.append(.confirm(stream, telling: telling)) }
+            }
         case .wake(let device, _, let finished): self.wake(device, number, finished)
         case .none, .ignore: ()
         }

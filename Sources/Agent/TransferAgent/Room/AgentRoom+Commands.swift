@@ -126,10 +126,9 @@ extension AgentRoom {
     }
 
     func store(session number: Int32) {
-        guard let (session, _, untold) = self.book.session(number), let name = self.book.name(of: number) else {
-            return
-        }
-        self.writes.append(.putSession(number, StoredSession(name: name, session: session, untold: untold).stored))
+        guard let session = self.book.session(number)?.session, let name = self.book.name(of: number) else { return }
+        let stored = StoredSession(name: name, session: session, untold: self.book.unheard(of: number))
+        self.writes.append(.putSession(number, stored.stored))
     }
 
     private func remove(_ number: Int32, for stream: StreamID) throws(AgentFault) {

@@ -170,8 +170,8 @@ package final class AgentRoom {
     private func take(_ message: AgentMessage) {
         switch message {
         case .command(let stream, let command): self.take(command, from: stream)
-        case .gone(let stream): self.listenerLeft(stream)
-        case .lost(let stream): self.listenerLost(stream)
+        case .read(let stream, let telling): self.listenerRead(stream, telling: telling)
+        case .gone(let stream, let telling): self.listenerLeft(stream, hasRead: telling)
         case .attempt(let id, let number, let news):
             if self.running[id]?.number == number {
                 self.attemptTold(id, news)

@@ -6,6 +6,7 @@ import TransferPolicy
 struct StoredSession {
     let name: String
     let session: TransferSession
+    /// The number of ended transfers whose end is not known to have reached a follower or the gateway.
     let untold: Int
     /// Whether it stands for one that cannot be read.
     let isUnreadable: Bool

@@ -50,6 +50,9 @@ package struct AgentKey: Sendable {
             $0.limits.transfersMax = $1
         },
         .count("limits.running", "the most transfers that run at a time", 1...4096) { $0.limits.runningMax = $1 },
+        .count("limits.followers", "the most streams of events of one user at a time", 1...4096) {
+            $0.limits.followersMax = $1
+        },
         .bytes("limits.stateBytes", "bytes of all files in the state folder", 1) { $0.limits.stateBytesMax = $1 },
         .bytes("limits.fileBytes", "bytes of one file", 1) { $0.limits.fileBytesMax = $1 },
         .seconds("untakenFor", "for how long a finished file waits to be taken, in seconds") {

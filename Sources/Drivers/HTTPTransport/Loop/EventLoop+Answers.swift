@@ -147,6 +147,13 @@ extension EventLoop {
     /// Where a connection comes from; nil when it is gone, or came to a socket file.
     package func network(of connection: ConnectionID) -> ClientNetwork? { self.connection(connection)?.network }
 
+    /// True if the peer of a connection to a socket file has read all that was written to it.
+    package func hasBeenRead(_ connection: ConnectionID) -> Bool {
+        guard let connection = self.connection(connection), connection.network == nil else { return false }
+        let queued = connection.http2?.queuedBytes ?? connection.http1?.queuedBytes ?? 0
+        return queued == 0 && connection.output.isEmpty && System.hasBeenRead(connection.descriptor)
+    }
+
     /// The user whose process connected to a socket file; nil when the connection is gone, or came to a port.
     package func user(of connection: ConnectionID) -> UInt32? {
         guard let connection = self.connection(connection), connection.network == nil else { return nil }

@@ -77,6 +77,9 @@ enum System {
         return unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNRESET
     }
 
+    /// True if the peer of a socket file has read all that was sent to it.
+    static func hasBeenRead(_ descriptor: Int32) -> Bool { wakegate_unread_bytes(descriptor) == 0 }
+
     static func close(_ descriptor: Int32) {
         _ = Glibc.close(descriptor)
     }
