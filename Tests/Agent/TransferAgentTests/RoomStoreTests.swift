@@ -155,7 +155,10 @@ struct RoomStoreTests {
         }
     }
 
-    @Test("Secrets of a transfer are in no file seconds after its end", arguments: ["failed", "cancelled", "deleted"])
+    @Test(
+        "Secrets of a transfer are in no file seconds after its end",
+        arguments: ["failed", "cancelled", "kept", "deleted"]
+    )
     func secrets(end: String) throws {
         self.rig.pass(10_000)
         var submission = RoomRig.download("http://u:sesame@192.0.2.1:80/a")
@@ -165,13 +168,22 @@ struct RoomStoreTests {
         #expect(try self.isStored("sesame"))
         switch end {
         case "failed": self.rig.fail(self.rig.world.attempts[0], .tooManyRedirects(10))
-        case "cancelled":
-            let id = self.rig.world.attempts[0].plan.id
-            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+        case "cancelled", "kept":
+            let attempt = self.rig.world.attempts[0]
+            let name = attempt.plan.freshFile
+            #expect((try? self.rig.stateFiles?.create(name)) != nil)
+            let part = PartFile(file: name, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
+            attempt.report(.began(part))
+            self.rig.turn()
+            #expect(self.rig.ask(.cancel("s", attempt.plan.id, keeps: end == "kept")).status == 204)
         default: #expect(self.rig.ask(.deleteSession("s")).status == 204)
         }
         self.rig.pass(3000)
         #expect(try !self.isStored("sesame"))
+        guard end == "kept" else { return }
+        // What was kept is found by the URL without its credentials.
+        #expect(self.rig.ask(.submit("s", submission)).status == 201)
+        #expect(self.rig.world.attempts.last?.plan.part?.file == self.rig.fileNames().first)
     }
 
     @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")

@@ -186,8 +186,10 @@ extension AgentRoom {
         }
         self.nextSequence += 1
         var facts = TransferFacts()
-        let wanted = submission.spec.url
-        let kept = self.kept.values.first { $0.session == number && $0.url == wanted }
+        let wanted = Redirection.withoutCredentials(submission.spec.url)
+        let kept = self.kept.values.first { kept in
+            kept.session == number && Redirection.withoutCredentials(kept.url) == wanted
+        }
         if submission.kind == .download, let kept {
             facts.part = kept.part
             self.kept[kept.part.file] = nil
@@ -277,10 +279,9 @@ extension AgentRoom {
         guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
             let spec = self.record(transfer.id)?.spec
         else { return self.removeSoon(part.file) }
-        for old in self.kept.values where old.session == transfer.session && old.url == spec.url {
-            self.dropKept(old)
-        }
-        let kept = KeptPart(session: transfer.session, url: spec.url, part: part, keptAt: self.now)
+        let url = Redirection.withoutCredentials(spec.url)
+        for old in self.kept.values where old.session == transfer.session && old.url == url { self.dropKept(old) }
+        let kept = KeptPart(session: transfer.session, url: url, part: part, keptAt: self.now)
         self.kept[part.file] = kept
         self.writes.append(.putKept(kept))
     }
