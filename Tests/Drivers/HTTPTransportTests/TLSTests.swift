@@ -50,7 +50,7 @@ struct TLSTests {
     @Test(
         "A request in cleartext is told in cleartext that this is TLS, and the connection ends",
         arguments: [
-            "GET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n", "\r\nGET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ]
     )

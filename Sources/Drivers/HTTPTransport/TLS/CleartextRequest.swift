@@ -18,7 +18,10 @@ enum CleartextRequest {
         """
 
     /// Whether the first bytes of a connection begin such a request.
+    ///
+    /// An empty line before a request is skipped once, as RFC 9112 section 2.2 requires.
     static func begins(_ bytes: ByteView) -> Bool {
-        self.beginnings.contains { bytes.starts(with: $0) }
+        let request = bytes.starts(with: "\r\n") ? bytes.dropFirst(2) : bytes
+        return self.beginnings.contains { request.starts(with: $0) }
     }
 }
