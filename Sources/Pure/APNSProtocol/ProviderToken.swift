@@ -45,8 +45,9 @@ package struct ProviderToken: Hashable, Sendable {
 
     /// Reads the three parts of a token.
     ///
-    /// - Throws: `invalidProviderToken` for what is no such token, lacks a key, a team or a moment of issue, or names
-    ///   another algorithm.
+    /// - Throws: `invalidProviderToken` for what is no such token, lacks a key, a team or a moment of issue, names
+    ///   another algorithm, or has `crit`: it lists extensions that the reader must understand, and this one
+    ///   understands none (RFC 7515 section 4.1.11).
     package init(_ text: ByteView) throws(APNSReason) {
         guard text.count <= Self.bytesMax, let headEnd = text.firstIndex(of: UInt8(ascii: ".")),
             let claimCount = text.dropFirst(headEnd + 1).firstIndex(of: UInt8(ascii: "."))
@@ -56,7 +57,7 @@ package struct ProviderToken: Hashable, Sendable {
             let signature = signature.withByteView({ ProviderSignature($0) }),
             let head = Self.object(text[0..<headEnd]),
             let claims = Self.object(text[headEnd + 1..<self.signedCount]),
-            Self.isES256(head["alg"]),
+            Self.isES256(head["alg"]), head["crit"] == nil,
             let keyID = Self.name(head["kid"]), let team = Self.name(claims["iss"]),
             let issuedAt = Self.milliseconds(claims["iat"])
         else { throw .invalidProviderToken }

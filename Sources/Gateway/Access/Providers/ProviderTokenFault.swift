@@ -36,7 +36,7 @@ package enum ProviderTokenFault: Error, Hashable, Sendable {
 
     private var remedy: String {
         switch self {
-        case .unreadable: "the provider signs a JSON web token by ES256, with kid, iss and iat"
+        case .unreadable: "the provider signs a JSON web token by ES256, with kid, iss and iat, and without crit"
         case .unknownKey: "add the key with wakegate key add, or have the provider name one that is there"
         case .otherTeam: "the provider names the team of wakegate key list, or the key is added for the other team"
         case .otherKey: "the provider signs with the key of that id, or that key is removed and added anew"
