@@ -49,6 +49,24 @@ struct OrdinaryClientTests {
         #expect(ended.output.contains("wakegate-disposition: scheduled"))
     }
 
+    @Test("Clients that expect 100 Continue before they send the payload push without a pause")
+    func expectation() throws {
+        let gateway = try RunningGateway()
+        let url = "https://\(gateway.edge)/3/device/\(self.token)"
+        let body = gateway.folder.appendingPathComponent("body")
+        try Data(RunningGateway.payload.utf8).write(to: body)
+        let nghttp = try ChildProcess.run(
+            "nghttp",
+            ["--verbose", "--expect-continue", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)", url]
+        )
+        let statuses = nghttp.output.matches(of: /:status: ([0-9]+)/).map { String($0.output.1) }
+        #expect(statuses == ["100", "200"], "\(nghttp.output)")
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/ExpectJava.java").path
+        let arguments = [script, url, gateway.certificateAuthority, self.topic, RunningGateway.payload]
+        let java = try ChildProcess.run("java", arguments)
+        #expect(java.output == "HTTP_2 200\n", "\(java.errors)")
+    }
+
     @Test("A Python client that needs ALPN pushes")
     func withALPN() throws {
         let gateway = try RunningGateway()

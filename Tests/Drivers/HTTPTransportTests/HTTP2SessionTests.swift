@@ -225,4 +225,67 @@ struct HTTP2SessionTests {
             #expect(fixture.takeEvents() == ["drained 1"])
         }
     }
+
+    // MARK: Expectations
+
+    /// HEADERS of a request that waits for `100 Continue`.
+    private static func expecting(_ path: String, stream: Int, length: Int? = nil, ended: Bool = false) -> [UInt8] {
+        let fields = Peer.headers(path, isPost: true) + Peer.field("expect", "100-Continue")
+        let length = length.map { Peer.field("content-length", "\($0)") } ?? []
+        return Peer.frame(1, flags: ended ? 5 : 4, stream: stream, fields + length)
+    }
+
+    @Test("A client that expects 100 Continue gets it before it sends its content, then the answer")
+    func expectation() {
+        let fixture = SessionFixture()
+        // A block that comes again and again is read in another way from the fourth on.
+        for number in stride(from: 1, to: 13, by: 2) {
+            fixture.receive(Self.expecting("/echo", stream: number, length: 3))
+            let interim = fixture.produce()
+            #expect(interim.map(\.type) == [1] && interim.map(\.status) == [100])
+            #expect(interim.map { $0.flags & 1 } == [0] && interim.map(\.stream) == [number])
+            fixture.receive(Peer.frame(0, flags: 1, stream: number, [1, 2, 3]))
+            let frames = fixture.produce().filter { $0.stream == number }
+            #expect(frames.map(\.type) == [1, 0] && frames[0].status == 200 && frames[1].payload == [1, 2, 3])
+        }
+        #expect(fixture.memory.streams.usedCount == 0)
+    }
+
+    @Test("A client that does not wait gets 100 Continue and the answer in one turn; one without content gets no 100")
+    func expectationUnawaited() {
+        let fixture = SessionFixture()
+        fixture.receive(Self.expecting("/echo", stream: 1) + Peer.frame(0, flags: 1, stream: 1, [1]))
+        #expect(fixture.produce().filter { $0.type < 2 }.map(\.type) == [1, 1, 0])
+        fixture.receive(Self.expecting("/echo", stream: 3, ended: true))
+        #expect(fixture.produce().filter { $0.type == 1 }.map(\.status) == [200])
+        // An expectation that is not known, and none.
+        let unknown = Peer.headers("/echo", isPost: true) + Peer.field("expect", "x")
+        fixture.receive(Peer.frame(1, flags: 4, stream: 5, unknown))
+        fixture.receive(Peer.request("/echo", stream: 7, ended: false))
+        #expect(fixture.produce().filter { $0.type == 1 }.isEmpty)
+    }
+
+    @Test("Content that is announced as too large is refused at once, without 100 Continue")
+    func expectationTooLarge() {
+        let fixture = SessionFixture()
+        fixture.receive(Self.expecting("/echo", stream: 1, length: 4097))
+        #expect(fixture.takeEvents().last?.hasSuffix("too large") == true)
+        let frames = fixture.produce()
+        #expect(frames.filter { $0.type == 1 }.map(\.status) == [413])
+        #expect(frames.last?.type == 3 && frames.last?.errorCode == 0)
+        fixture.receive(Self.expecting("/echo", stream: 3, length: 4096))
+        #expect(fixture.produce().map(\.status) == [100])
+        #expect(fixture.memory.streams.usedCount == 1)
+    }
+
+    @Test("A stream that is reset before its 100 Continue leaves takes no other stream's answer with it")
+    func expectationReset() {
+        let fixture = SessionFixture()
+        fixture.receive(Self.expecting("/wait", stream: 1) + Peer.frame(3, stream: 1, Peer.bytes(8)))
+        fixture.receive(Self.expecting("/wait", stream: 3) + Peer.request("/echo", stream: 5))
+        let frames = fixture.produce().filter { $0.type == 1 }
+        #expect(frames.map(\.stream) == [3, 5] && frames.map(\.status) == [100, 200])
+        fixture.session.end()
+        #expect(fixture.memory.streams.usedCount == 0)
+    }
 }

@@ -10,13 +10,12 @@ struct AnswerHeads: ~Copyable {
     /// For each head the number of its stream, how many bytes its fields take, and these.
     private var queue = ByteBuffer()
 
-    /// Adds the head of an answer.
-    mutating func append(_ response: Response, for number: Int32) {
-        let count = response.block.count
-        precondition(count < 1 << 14, "the fields of a response fit into one frame")
+    /// Adds the fields of an answer's head, or of an interim one, in HPACK.
+    mutating func append(_ block: ByteView, for number: Int32) {
+        precondition(block.count < 1 << 14, "the fields of a response fit into one frame")
         self.queue.append(memoryOf: number)
-        self.queue.append(memoryOf: Int32(count))
-        self.queue.append(response.block.view)
+        self.queue.append(memoryOf: Int32(block.count))
+        self.queue.append(block)
     }
 
     /// Appends a HEADERS frame, which has no field, with the fields of the answer that it begins.

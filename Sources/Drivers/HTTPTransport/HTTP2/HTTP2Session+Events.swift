@@ -123,9 +123,21 @@ extension HTTP2Session {
             } else if !hasEnded {
                 slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
                 self.hold(slot)
+                if rules.expectsContinue { self.answerExpectation(slot) }
             }
         }
         if hasEnded { self.requestEnded(number) }
+    }
+
+    /// Answers a client that waits before it sends content: with `100 Continue`, or with the final answer if it has
+    /// announced too much content.
+    private func answerExpectation(_ slot: StreamSlot) {
+        guard slot.state.phase == .receiving else { return }
+        guard slot.state.bodyBytesMissing ?? 0 > UInt64(slot.state.bodyBytesMax) else {
+            return self.seam.submitContinue(for: slot.state.number)
+        }
+        slot.state.isBodyTooLarge = true
+        self.deliver(slot)
     }
 
     // MARK: Requests

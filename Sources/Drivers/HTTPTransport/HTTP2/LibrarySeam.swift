@@ -177,7 +177,7 @@ final class LibrarySeam {
     /// Has a head sent, and the bytes that the session gives for its body.
     func submit(_ response: Response, for slot: StreamSlot, hasBody: Bool) {
         let number = slot.state.number
-        self.heads.append(response, for: number)
+        self.heads.append(response.block.view, for: number)
         guard hasBody else {
             unsafe nghttp2_submit_response(self.session, number, nil, 0, nil)
             return
@@ -187,6 +187,14 @@ final class LibrarySeam {
             read_callback: readBody
         )
         unsafe nghttp2_submit_response(self.session, number, nil, 0, &provider)
+    }
+
+    /// Has `100 Continue` sent, which the answer follows.
+    func submitContinue(for number: Int32) {
+        var block = ByteBuffer()
+        FieldEncoder.append(status: 100, to: &block)
+        self.heads.append(block.view, for: number)
+        unsafe nghttp2_submit_headers(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, nil, nil, 0, nil)
     }
 
     /// There are bytes for a body again, or it has ended.

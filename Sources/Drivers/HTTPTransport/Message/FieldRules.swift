@@ -22,6 +22,7 @@ package struct FieldRules: Equatable {
         static let pathBeginsWithSlash = Seen(rawValue: 1024)
         static let pathIsAsterisk = Seen(rawValue: 2048)
         static let isHead = Seen(rawValue: 4096)
+        static let expectsContinue = Seen(rawValue: 8192)
     }
 
     /// What the server keeps a field as.
@@ -72,6 +73,9 @@ package struct FieldRules: Equatable {
 
     /// Whether the method is HEAD.
     var hasHeadMethod: Bool { self.seen.contains(.isHead) }
+
+    /// True if the client waits for `100 Continue` before it sends content (RFC 9110 section 10.1.1).
+    var expectsContinue: Bool { self.seen.contains(.expectsContinue) }
 
     /// Whether the block that began a request has all that a request needs.
     var isWholeHead: Bool {
@@ -128,19 +132,19 @@ private struct Judgement {
         // Whoever counts the bytes finds every fault in its value.
         if name == "content-length" { return Judgement([.regular, .contentLength], once: .contentLength) }
         guard name.isFieldName, value.isFieldValue else { return nil }
-        let isForbidden =
-            switch name.count {
-            case 2 where name == "te": !value.equalsIgnoringCase("trailers")
-            case 4 where name == "host": !value.isAuthority
-            case 7: name == "upgrade"
-            case 10: name == "connection" || name == "keep-alive"
-            case 16: name == "proxy-connection"
-            case 17: name == "transfer-encoding"
-            default: false
-            }
-        guard !isForbidden else { return nil }
-        if name == "host" { return Judgement([.regular, .host], once: .host) }
-        return Judgement(.regular)
+        switch name.count {
+        case 2 where name == "te":
+            return value.equalsIgnoringCase("trailers") ? Judgement(.regular) : nil
+        case 4 where name == "host":
+            return value.isAuthority ? Judgement([.regular, .host], once: .host) : nil
+        case 6 where name == "expect" && value.equalsIgnoringCase("100-continue"):
+            return Judgement([.regular, .expectsContinue])
+        case 7 where name == "upgrade": return nil
+        case 10 where name == "connection" || name == "keep-alive": return nil
+        case 16 where name == "proxy-connection": return nil
+        case 17 where name == "transfer-encoding": return nil
+        default: return Judgement(.regular)
+        }
     }
 
     private static func pseudo(_ name: ByteView, _ value: ByteView) -> Judgement? {
