@@ -5,10 +5,10 @@ import Testing
 struct AttackTests {
     /// The attacks that `deploy/lib/soak/offences.py` describes.
     static let names = [
-        "rapid-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood", "ping-flood",
-        "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb", "zero-window",
-        "unread-answers", "slow-headers", "slow-bodies", "kept-blocks", "kept-frames", "unacknowledged-settings",
-        "key-updates", "half-open", "garbage",
+        "rapid-reset", "made-you-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood",
+        "ping-flood", "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb",
+        "zero-window", "unread-answers", "slow-headers", "slow-bodies", "kept-blocks", "kept-frames",
+        "unacknowledged-settings", "key-updates", "half-open", "garbage",
     ]
     /// Each over TLS, and in cleartext, but for what only TLS has.
     static let runs = Self.names.flatMap { name in

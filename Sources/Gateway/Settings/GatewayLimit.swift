@@ -414,7 +414,8 @@ extension GatewayLimit {
             \.transport.controlFramesBurst,
             countedAs: "controlFramesPerSecond",
             "of PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION, empty DATA and TLS records without data "
-                + "together, and as many of WINDOW_UPDATE: a client may reset every stream it has open."
+                + "together, and as many of WINDOW_UPDATE: a client may reset every stream it has open. A stream that "
+                + "the gateway resets for a fault in its request counts like one that the client resets."
         ),
         GatewayLimit(
             "controlFramesPerSecond",

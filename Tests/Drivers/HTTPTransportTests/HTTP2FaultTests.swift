@@ -63,15 +63,31 @@ struct HTTP2FaultTests {
             }
         ),
         Fault(
+            "a flood of streams that are reset without an error",
+            11,
+            Self.repeated(1500) { index in
+                Peer.request("/wait", stream: index * 2 + 1) + Peer.frame(3, stream: index * 2 + 1, Peer.bytes(0))
+            }
+        ),
+        Fault(
             "a flood of empty DATA",
             11,
             Peer.request("/echo", stream: 1, ended: false) + Self.repeated(1500) { _ in Peer.frame(0, stream: 1) }
         ),
     ]
 
+    /// Streams that we reset count when the frame leaves that says so, and those of one read leave together.
+    private static let overflows = Fault(
+        "a flood of streams whose windows overflow",
+        11,
+        Self.repeated(1500) { index in
+            Peer.request("/wait", stream: index * 2 + 1) + Peer.update(stream: index * 2 + 1, 0x7FFF_FFFF)
+        }
+    )
+
     @Test(
         "A flood ends its connection with GOAWAY and its code",
-        arguments: Self.floods
+        arguments: Self.floods + [Self.overflows]
     )
     func flood(_ fault: Fault) throws {
         let server = try TestServer()

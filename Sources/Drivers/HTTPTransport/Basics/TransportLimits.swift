@@ -91,7 +91,8 @@ package struct TransportLimits: Sendable {
     /// PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION and empty DATA frames a peer may send at once, and
     /// records of TLS that carry none, such as updates of keys, all kinds together, so that nothing is gained by mixing
     /// them, and as many of WINDOW_UPDATE; 1,000, so that a client may reset every stream it has open. Answers of ours
-    /// raise it.
+    /// raise it. A stream that we reset for a fault in its request, or refuse beyond an acknowledged limit, counts like
+    /// RST_STREAM of the peer's (MadeYouReset, CVE-2025-8671).
     package var controlFramesBurst = 1_000
     /// The frames of those kinds a peer may send each second in the long run; 100, far more than a client that keeps to
     /// the rules sends.

@@ -57,6 +57,7 @@ extension HTTP2Session {
         let isRoom = self.open.count < self.streamLimit.enforced
         guard isRoom, let slot = self.memory.streams.take(number: number, now: self.memory.now) else {
             self.memory.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
+            if !isRoom, self.streamLimit.isAcknowledged { self.controlFrameReceived() }
             return self.refuseToBegin(number)
         }
         slot.state.exchangeRequestMemory(with: &self.memory.spare)
@@ -214,8 +215,16 @@ extension HTTP2Session {
     }
 
     func streamClosed(_ number: Int32, errorCode: UInt32) {
-        if errorCode == HTTP2ErrorCode.noError.number { self.budgets.streamClosed() }
-        if let slot = self.slot(number) { self.close(slot) }
+        let slot = self.slot(number)
+        // A reset by the peer is counted when its frame comes, whatever its error code.
+        if !self.numbers.isNewestReset(number) {
+            if errorCode == HTTP2ErrorCode.noError.number {
+                self.budgets.streamClosed()
+            } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number) {
+                self.controlFrameReceived()
+            }
+        }
+        if let slot { self.close(slot) }
     }
 
     // MARK: Frames that carry no request

@@ -249,6 +249,7 @@ package final class HTTP2Session {
         guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
             return
         }
+        slot.state.isResetByHandler = true
         self.seam.submitReset(number, code)
     }
 

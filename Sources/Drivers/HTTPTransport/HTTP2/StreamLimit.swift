@@ -22,6 +22,9 @@ package struct StreamLimit {
     /// Since when the peer owes an acknowledgement and has sent none, in monotonic milliseconds; nil when it owes none.
     package private(set) var owedSince: Int64?
 
+    /// True if the peer knows the present limit, so that a stream beyond it is the peer's fault.
+    package var isAcknowledged: Bool { self.unacknowledged.isEmpty }
+
     /// - Parameter limit: what the first SETTINGS frame says.
     package init(_ limit: Int) {
         self.enforced = limit

@@ -43,6 +43,9 @@ package struct StreamNumbers {
         self.cutShort[place] = 0
     }
 
+    /// Returns true if the latest RST_STREAM of the peer was for this stream.
+    func isNewestReset(_ number: Int32) -> Bool { number == self.newestResetByPeer }
+
     /// Whether HEADERS on `number` open no new stream.
     func isUsed(_ number: Int32) -> Bool { number <= self.newest }
 

@@ -31,6 +31,8 @@ package struct StreamState: ~Copyable {
     var hasHeadMethod = false
     /// Whether the request is among those that have arrived in part.
     var isHeld = false
+    /// True if the handler asked for the stream's reset.
+    var isResetByHandler = false
     var shortage = RequestShortage.none
     /// Whether `output` has grown past the bound after which the handler hears that it is taken.
     package var isAboveStreamingLimit = false
@@ -202,6 +204,7 @@ package struct StreamState: ~Copyable {
         self.hasRequestEnded = false
         self.hasHeadMethod = false
         self.isHeld = false
+        self.isResetByHandler = false
         self.shortage = .none
         self.isAboveStreamingLimit = false
         self.dropRequest(keepingBytesMax: keepingBytesMax)
