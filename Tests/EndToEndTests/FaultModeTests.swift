@@ -281,9 +281,17 @@ struct FaultModeTests {
             try faulty.frames([[1], [1]], proof: "bearer a.b.c").suffix(2) == ["403 1 \(expired)", "403 3 \(expired)"]
         )
         #expect(try faulty.frames([[1]], proof: "bearer d.e.f").last == "200 1")
+        // The first other token that is refused ends the connection, as without the rule.
+        let proofs = ["bearer a.b.c", "bearer a.b.c", "bearer d.e.f"]
+        #expect(
+            try faulty.frames([[1], [1], [1]], until: "end", proofs: proofs).suffix(6) == [
+                "403 1 \(expired)", "403 3 \(expired)", "403 5 \(expired)", "goaway NO_ERROR 2147483647 ",
+                #"goaway NO_ERROR 5 {"reason":"\#(expired)"}"#, "end",
+            ]
+        )
         #expect(try faulty.gateway.admin("/v1/faults", "-X", "DELETE").status == 204)
         #expect(try faulty.frames([[1]], proof: "bearer a.b.c").last == "200 1")
-        #expect(try faulty.rejected() == [expired: 4])
+        #expect(try faulty.rejected() == [expired: 7])
         #expect(try faulty.accepted() == 3)
     }
 

@@ -32,17 +32,30 @@ final class FaultyGateway {
     ///   - open: how many pushes are left without an end.
     ///   - until: a text that has to come.
     ///   - proof: the value of `authorization`.
-    func frames(_ batches: [[Int]], open: Int = 0, until: String? = nil, proof: String? = nil) throws -> [String] {
+    ///   - proofs: its values, one for each batch, in the place of `proof`.
+    func frames(
+        _ batches: [[Int]],
+        open: Int = 0,
+        until: String? = nil,
+        proof: String? = nil,
+        proofs: [String] = []
+    ) throws -> [String] {
         var settings: [String: Any] = [
             "topic": self.topic, "batches": batches.map { $0.map { Self.device($0) } }, "open": open,
         ]
         if let until { settings["until"] = until }
         if let proof { settings["proof"] = proof }
+        if !proofs.isEmpty { settings["proof"] = proofs }
+        return try Self.frames(settings, of: self.gateway)
+    }
+
+    /// Pushes on one connection, as the settings of `push_frames.py` say.
+    static func frames(_ settings: [String: Any], of gateway: RunningGateway) throws -> [String] {
         let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_frames.py").path
         let ended = try ChildProcess.run(
             RunningGateway.python,
-            [file, self.gateway.edge, self.gateway.certificateAuthority, argument]
+            [file, gateway.edge, gateway.certificateAuthority, argument]
         )
         guard ended.status == 0,
             let texts = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String]

@@ -102,6 +102,48 @@ final class ProviderTests {
         #expect(try self.answers([good]) == ["200"])
     }
 
+    @Test("The first other token that is refused on a useless connection ends it, behind its answer")
+    func endsUselessConnection() throws {
+        try self.asking.useKey("KEY0000001", topic: Self.topic)
+        let old = try self.authorization("KEY0000001", age: 3700)
+        let good = try self.authorization("KEY0000001")
+        let settings: [String: Any] = [
+            "topic": Self.topic, "batches": Array(repeating: [Self.token], count: 3), "proof": [old, old, good],
+            "until": "end",
+        ]
+        let expired = "ExpiredProviderToken"
+        #expect(
+            try FaultyGateway.frames(settings, of: self.gateway).suffix(6) == [
+                "403 1 \(expired)", "403 3 \(expired)", "403 5 \(expired)", "goaway NO_ERROR 2147483647 ",
+                #"goaway NO_ERROR 5 {"reason":"\#(expired)"}"#, "end",
+            ]
+        )
+    }
+
+    @Test(
+        "A client that retries with fresh tokens after its token has expired is served on its next connection",
+        arguments: ["pushy", "node-apn"],
+        [1, 20]
+    )
+    func retries(rule: String, pushCount: Int) throws {
+        try self.asking.useKey("KEY0000001", topic: Self.topic)
+        let tokens = try [3700, 0, 10, 20, 30, 40].map { try self.authorization("KEY0000001", age: $0) }
+        let parts = self.gateway.edge.split(separator: ":").map(String.init)
+        let devices = (1...pushCount).map { String(repeating: "0", count: 62) + "\($0 + 10)" }
+        let settings: [String: Any] = [
+            "host": parts[0], "port": Int(parts[1]) ?? 0, "ca": self.gateway.certificateAuthority, "topic": Self.topic,
+            "tokens": tokens, "devices": devices, "rule": rule,
+        ]
+        let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
+        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/expired_token.mjs").path
+        let ended = try ChildProcess.run("node", [script, argument])
+        let shown = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
+        #expect(shown?["answers"] as? [String] == devices.map { _ in "200" }, "\(ended.output) \(ended.errors)")
+        #expect(shown?["connections"] as? Int == 2)
+        // The expired token, a fresh one, and another by those who have not read GOAWAY yet, on the useless connection.
+        #expect(shown?["requests"] as? Int ?? .max <= 4 * pushCount, "\(ended.output)")
+    }
+
     @Test("A connection keeps to one team, to related keys, and to few tokens")
     func connection() throws {
         try self.addKey("KEY0000001")

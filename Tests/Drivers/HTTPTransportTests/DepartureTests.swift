@@ -49,4 +49,24 @@ struct DepartureTests {
         #expect(departure.take(open, now: 9000)?.code == nil)
         if let slot { self.pool.giveBack(slot) }
     }
+
+    @Test("An announced farewell leaves a second after its announcement, which an open stream does not hold up")
+    func announced() throws {
+        var open = OpenStreams(now: 0)
+        var departure = Departure()
+        let slot = try #require(self.pool.take(number: 1, now: 0))
+        open.begin(slot)
+        open.move(slot, to: .sending, now: 0)
+        departure.wait(debugData: ByteView("bye"), code: .noError, isAnnounced: true, now: 1000)
+        #expect(!departure.mayLeave(open, now: 9000) && !departure.takeAnnouncement(open, now: 9000))
+        open.move(slot, to: .streaming, now: 0)
+        #expect(!departure.mayLeave(open, now: 1999) && departure.mayLeave(open, now: 2000))
+        #expect(departure.take(open, now: 2000)?.code == nil)
+        #expect(departure.takeAnnouncement(open, now: 2000) && !departure.takeAnnouncement(open, now: 2000))
+        #expect(departure.hasFarewell && !departure.mayLeave(open, now: 9000))
+        open.end(slot, now: 0)
+        #expect(!departure.mayLeave(open, now: 2999) && departure.mayLeave(open, now: 3000))
+        #expect(departure.take(open, now: 3000)?.debugData == Array("bye".utf8))
+        self.pool.giveBack(slot)
+    }
 }

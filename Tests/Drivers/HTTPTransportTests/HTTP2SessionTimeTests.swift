@@ -281,6 +281,26 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
+    @Test("An announced GOAWAY asks for no further streams, answers those that come, and names the last a second later")
+    func announcedFarewell() {
+        let fixture = SessionFixture()
+        fixture.receive(ScriptedPeer.request("/wait", stream: 1))
+        fixture.session.goAway(debugData: ByteView("bye"), inFlight: .announcedFirst)
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.respond(1, body: "one"))
+        let first = fixture.produce()
+        #expect(first.map(\.type) == [1, 0, 7])
+        #expect(first.last?.payload == [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
+        fixture.receive(ScriptedPeer.request("/echo", stream: 3))
+        #expect(fixture.produce().map(\.type) == [1] && !fixture.isOver)
+        #expect(fixture.passSeconds(1))
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [7])
+        #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 3)
+        #expect(frames.last?.payload.dropFirst(8) == [UInt8]("bye".utf8)[...])
+        #expect(fixture.isOver)
+    }
+
     @Test("GOAWAY waits for half a request no longer than a second, and for an answer that is owed as long as it takes")
     func patience() {
         let fixture = SessionFixture()

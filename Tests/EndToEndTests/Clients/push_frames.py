@@ -5,7 +5,7 @@ Arguments: HOST:PORT, CA file, and a JSON object:
   batches  lists of device tokens: the pushes of one are sent together, when those of the one before have ended
   open     how many pushes are left without an end at last; 0 without it
   until    the text that must come last; any without it
-  proof    the value of authorization; none without it
+  proof    the value of authorization, or a list with a value for each batch; none without it
 A text is `settings N`, `STATUS STREAM REASON`, `reset STREAM CODE`, `goaway CODE LAST DATA` or `end`.
 """
 
@@ -45,12 +45,12 @@ class Connection:
     def flush(self):
         self.socket.sendall(self.h2.data_to_send())
 
-    def push(self, device):
+    def push(self, device, proof):
         stream = self.h2.get_next_available_stream_id()
         head = [(":method", "POST"), (":scheme", "https"), (":authority", host), (":path", f"/3/device/{device}")]
         head += [("apns-topic", settings["topic"]), ("apns-push-type", "background"), ("apns-priority", "5")]
-        if "proof" in settings:
-            head.append(("authorization", settings["proof"]))
+        if proof:
+            head.append(("authorization", proof))
         self.h2.send_headers(stream, head)
         self.h2.send_data(stream, b'{"aps":{"content-available":1}}', end_stream=True)
         self.open.add(stream)
@@ -124,8 +124,9 @@ with context.wrap_socket(socket.create_connection((host, int(port)), timeout=15)
     for index, batch in enumerate(settings["batches"]):
         if connection.is_ended:
             break
+        proof = settings.get("proof")
         for device in batch:
-            connection.push(device)
+            connection.push(device, proof[index] if isinstance(proof, list) else proof)
         connection.flush()
         connection.settle(settings.get("open", 0) if index + 1 == len(settings["batches"]) else 0)
     while "until" in settings and not connection.is_ended and settings["until"] != connection.texts[-1]:

@@ -7,6 +7,9 @@ package enum StreamsInFlight: Hashable, Sendable {
     /// The streams are answered, and the GOAWAY frame leaves behind their answers: some clients read nothing more of
     /// any stream once they have seen one. Requests that come meanwhile are taken and answered as well.
     case answeredFirst
+    /// As `answeredFirst`, with a GOAWAY frame before that one which names no last stream, by a second: requests that the
+    /// peer sends before it has seen the first are answered, not refused (RFC 9113 section 6.8).
+    case announcedFirst
     /// The stream of this number and those opened after it come to nothing, which their client is told: it may ask
     /// again elsewhere. Older ones are answered.
     case refused(from: Int32)
@@ -32,6 +35,10 @@ package struct Departure {
     /// has left.
     private var lastTaken = Int32.max
     private var farewell: Farewell?
+    /// True if a GOAWAY frame without a last stream is to leave before the farewell.
+    private var isAnnouncementDue = false
+    /// The farewell's earliest moment, in monotonic milliseconds.
+    private var leavesFrom = Int64.min
 
     /// The peer was told nothing.
     package init() {}
@@ -60,21 +67,35 @@ package struct Departure {
 
     /// A GOAWAY frame is to leave behind the answers, unless one waits already. It is made when it leaves: a request
     /// that is read before that is among those it answers for.
-    package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, now: Int64) {
-        self.farewell = self.farewell ?? Farewell(debugData: debugData.array, code: code, since: now)
+    ///
+    /// - Parameter isAnnounced: whether a GOAWAY frame that names no last stream leaves before it.
+    package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, isAnnounced: Bool = false, now: Int64) {
+        guard self.farewell == nil else { return }
+        self.farewell = Farewell(debugData: debugData.array, code: code, since: now)
+        self.isAnnouncementDue = isAnnounced
     }
 
-    /// Whether a farewell waits that may leave.
+    /// Whether a farewell waits that may leave, or its announcement.
     package func mayLeave(_ open: OpenStreams, now: Int64) -> Bool {
-        guard let farewell else { return false }
+        guard let farewell, now >= self.leavesFrom else { return false }
         guard open.count > 0 else { return true }
         let isPatient = now - farewell.since < Self.patienceMilliseconds
+        // A stream that stays open does not hold up the announcement, which leaves it alone.
+        if self.isAnnouncementDue { return open.sending.first == nil && (open.waiting.first == nil || !isPatient) }
         return !isPatient && open.waiting.first == nil && open.sending.first == nil
+    }
+
+    /// Returns true if the announcement leaves now; the farewell follows a second later at the earliest.
+    package mutating func takeAnnouncement(_ open: OpenStreams, now: Int64) -> Bool {
+        guard self.isAnnouncementDue, self.mayLeave(open, now: now) else { return false }
+        self.isAnnouncementDue = false
+        self.leavesFrom = now + Self.patienceMilliseconds
+        return true
     }
 
     /// The farewell that may leave, which then waits no more.
     package mutating func take(_ open: OpenStreams, now: Int64) -> Farewell? {
-        guard self.mayLeave(open, now: now) else { return nil }
+        guard !self.isAnnouncementDue, self.mayLeave(open, now: now) else { return nil }
         defer { self.farewell = nil }
         return self.farewell
     }

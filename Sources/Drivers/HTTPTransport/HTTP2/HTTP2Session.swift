@@ -227,8 +227,9 @@ package final class HTTP2Session {
     ) -> Int32 {
         guard !self.hasEnded else { return 0 }
         let last = self.departure.last(newest: self.seam.lastStream, inFlight)
-        guard inFlight != .answeredFirst else {
-            self.departure.wait(debugData: debugData, code: code, now: self.memory.now)
+        guard inFlight != .answeredFirst, inFlight != .announcedFirst else {
+            let isAnnounced = inFlight == .announcedFirst
+            self.departure.wait(debugData: debugData, code: code, isAnnounced: isAnnounced, now: self.memory.now)
             return last
         }
         self.seam.submitGoAway(last: last, code, debugData)
@@ -239,6 +240,10 @@ package final class HTTP2Session {
 
     /// Makes the GOAWAY frame that waits, if it may leave; called when all other frames have been made.
     private func sayFarewell() -> Bool {
+        if self.departure.takeAnnouncement(self.open, now: self.memory.now) {
+            self.seam.submitShutdownNotice()
+            return true
+        }
         guard let farewell = self.departure.take(self.open, now: self.memory.now) else { return false }
         _ = farewell.debugData.withByteView { self.goAway(debugData: $0, code: farewell.code) }
         return true

@@ -235,6 +235,11 @@ final class LibrarySeam {
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
     }
 
+    /// Has a GOAWAY frame sent that asks for no further streams, and names no last one.
+    func submitShutdownNotice() {
+        unsafe nghttp2_submit_shutdown_notice(self.session)
+    }
+
     /// Ends the connection for a fault of the peer's.
     func terminate(_ code: HTTP2ErrorCode) {
         unsafe nghttp2_session_terminate_session(self.session, code.number)

@@ -94,7 +94,7 @@ extension EventLoop {
         if let session = connection.http2 {
             return session.goAway(debugData: debugData, code: code, inFlight: inFlight)
         }
-        if let http1 = connection.http1, inFlight == .finished || inFlight == .answeredFirst {
+        if let http1 = connection.http1, [.finished, .answeredFirst, .announcedFirst].contains(inFlight) {
             http1.closeAfterAnswer()
         } else {
             connection.isDoomed = true

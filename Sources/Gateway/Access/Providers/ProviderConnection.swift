@@ -5,8 +5,12 @@ final class ProviderConnection {
     /// Milliseconds that must pass after one change of the token before the next.
     static let changeInterval: Int64 = 1_200_000
 
-    /// Whether it has shown an expired token: APNs takes no push on such a connection any more.
-    var isUnusable = false
+    /// The hash of the expired token that it has shown; nil if it has shown none. As at APNs, the connection takes no
+    /// push from then on.
+    var expiredToken: UInt64?
+    /// True if it has shown another token after the expired one. Clients that retry with fresh tokens would do so
+    /// indefinitely, as none is accepted here.
+    var hasChangedInVain = false
     /// What the connection showed in vain.
     var refused = RefusedTokens()
     /// What the connection is counted under.

@@ -64,7 +64,11 @@ package struct ProviderGate {
             self.tokens.removeAll()
         }
         let known = self.known(connection)
-        if let known, known.isUnusable { throw .expiredProviderToken }
+        if let known, let expired = known.expiredToken {
+            let text = try? ProviderToken.text(inAuthorization: authorization)
+            if let text, self.hashKey.hash(text) != expired { known.hasChangedInVain = true }
+            throw .expiredProviderToken
+        }
         let text = try ProviderToken.text(inAuthorization: authorization)
         if let last = known?.token, last.generation == self.generation, last.isText(text), !last.isExpired(now: now) {
             return last
@@ -73,7 +77,7 @@ package struct ProviderGate {
         if known == nil { self.connections[connection] = shown }
         let token = try self.verified(text, on: shown, now: now)
         guard !token.isExpired(now: now) else {
-            shown.isUnusable = true
+            shown.expiredToken = self.hashKey.hash(text)
             throw .expiredProviderToken
         }
         if let own = self.environment, let other = token.key.environment, own != other {
@@ -86,6 +90,12 @@ package struct ProviderGate {
             throw error
         }
         return token
+    }
+
+    /// Returns true if a connection that has shown an expired token has since shown another one: its client needs
+    /// another connection.
+    package func hasChangedInVain(_ connection: ConnectionID) -> Bool {
+        self.connections[connection]?.hasChangedInVain ?? false
     }
 
     /// What the connection has shown; nil when it has shown nothing.

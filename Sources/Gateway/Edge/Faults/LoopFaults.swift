@@ -27,7 +27,10 @@ final class LoopFaults {
     private var windows: [ConnectionID: UInt64] = [:]
     private var lastChange: UInt64 = 0
     /// Connections whose provider token has expired.
-    private var unusable: Set<ConnectionID> = []
+    /// The values of `authorization` that have made connections unusable; empty for a push that had none.
+    private var unusable: [ConnectionID: [UInt8]] = [:]
+    /// Unusable connections that have since shown another value.
+    private var changedInVain: Set<ConnectionID> = []
     /// Connections of which nothing more is taken, because they were told so or are about to end; and the last stream
     /// of each that still is.
     private var abandoned: [ConnectionID: Int32] = [:]
@@ -49,11 +52,17 @@ final class LoopFaults {
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
         guard !self.unusable.isEmpty || self.desk.hasExpiredTokens else { return }
-        guard !self.unusable.contains(connection) else { throw .expiredProviderToken }
+        if let shown = self.unusable[connection] {
+            if let authorization, authorization.array != shown { self.changedInVain.insert(connection) }
+            throw .expiredProviderToken
+        }
         guard self.desk.hasExpiredTokens, let authorization, self.desk.isExpired(authorization) else { return }
-        self.unusable.insert(connection)
+        self.unusable[connection] = authorization.array
         throw .expiredProviderToken
     }
+
+    /// Returns true if an unusable connection has since shown another token.
+    func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.changedInVain.contains(connection) }
 
     /// The rules were cleared since the last call: what they did to connections has ended.
     ///
@@ -63,12 +72,13 @@ final class LoopFaults {
         guard self.desk.generation != self.generation else { return nil }
         self.generation = self.desk.generation
         self.unusable.removeAll()
+        self.changedInVain.removeAll()
         defer { self.limits.removeAll() }
         return (Array(self.limits.keys), self.takeWindows())
     }
 
     func tokenExpired(_ authorization: [UInt8]?, on connection: ConnectionID) {
-        self.unusable.insert(connection)
+        self.unusable[connection] = authorization ?? []
         if let authorization { self.desk.expire(authorization) }
     }
 
@@ -106,7 +116,8 @@ final class LoopFaults {
     func connectionClosed(_ connection: ConnectionID) {
         self.limits[connection] = nil
         self.windows[connection] = nil
-        self.unusable.remove(connection)
+        self.unusable[connection] = nil
+        self.changedInVain.remove(connection)
         self.abandoned[connection] = nil
     }
 

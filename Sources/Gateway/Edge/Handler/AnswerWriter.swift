@@ -171,9 +171,9 @@ final class AnswerWriter {
     // MARK: Connections
 
     /// Has a connection end with a reason of the provider API.
-    func goAway(_ connection: ConnectionID, _ reason: APNSReason) {
+    func goAway(_ connection: ConnectionID, _ reason: APNSReason, inFlight: StreamsInFlight = .finished) {
         reason.writeBody(to: &self.body, timestampMilliseconds: nil)
-        self.loop.goAway(connection, debugData: self.body.view)
+        self.loop.goAway(connection, debugData: self.body.view, inFlight: inFlight)
         self.body.removeAll()
     }
 }

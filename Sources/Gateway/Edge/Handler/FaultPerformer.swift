@@ -46,6 +46,9 @@ final class FaultPerformer {
         try self.faults.admit(authorization, on: connection)
     }
 
+    /// Returns true if a connection whose token a rule has made expire has since shown another one.
+    func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
+
     /// Ends what rules did to connections, if they were cleared. A connection that may send nothing asks for nothing by
     /// itself.
     func restoreCleared() {

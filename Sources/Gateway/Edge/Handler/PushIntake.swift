@@ -154,8 +154,18 @@ final class PushIntake {
             } else {
                 self.answers.refuse(request.stream, error, apnsID)
             }
-            // No other check comes to that.
-            if error == .tooManyRequests { self.counts.exceeded(request.stream.connection) }
+            self.endIfUseless(request.stream.connection, error)
+        }
+    }
+
+    /// Ends a connection on which no push will be accepted, behind the answers that it is owed.
+    private func endIfUseless(_ connection: ConnectionID, _ reason: APNSReason) {
+        // No other check refuses a push for these reasons.
+        if reason == .tooManyRequests { self.counts.exceeded(connection) }
+        guard reason == .expiredProviderToken else { return }
+        let isUseless = self.providers?.hasChangedInVain(connection) == true
+        if isUseless || self.faults?.hasChangedInVain(connection) == true {
+            self.answers.goAway(connection, reason, inFlight: .announcedFirst)
         }
     }
 
