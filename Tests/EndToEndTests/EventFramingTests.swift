@@ -42,7 +42,9 @@ struct EventFramingTests {
         )
         #expect(answer.status == 200)
         var lines: [String] = []
-        while let line = try worker.process.line(), !line.isEmpty || lines.isEmpty { lines.append(line) }
+        while let line = try worker.process.line(), !line.isEmpty || lines.isEmpty {
+            if !line.isEmpty, !line.hasPrefix(":") { lines.append(line) }
+        }
         let data = try #require(lines.first { $0.hasPrefix("data: ") }?.dropFirst(6))
         let raw = lines.joined().unicodeScalars
         #expect(raw.allSatisfy { ![0x85, 0x2028, 0x2029].contains($0.value) })

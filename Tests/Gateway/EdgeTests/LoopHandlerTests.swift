@@ -173,17 +173,42 @@ struct LoopHandlerTests {
 
     // MARK: Workers
 
+    /// Checks the head of an event stream: no proxy may keep it back, change it or give it to another client.
+    private func expectEvents(_ head: HTTPResponse?, _ location: SourceLocation = #_sourceLocation) {
+        let fields = ["content-type", "cache-control", "x-accel-buffering"].map { head?.header($0) ?? "none" }
+        #expect(
+            head?.status == 200 && fields == ["text/event-stream", "no-cache, no-transform", "no"],
+            "\(fields)",
+            sourceLocation: location
+        )
+    }
+
+    @Test("Every event stream begins with a comment at once, and no proxy may keep it back or change it")
+    func greetings() throws {
+        let loop = try ServedLoop()
+        let greetings = [
+            (Self.wakes, ServedLoop.Door.plain, ": wakes follow\n\n"), ("/v1/events", .admin, ": events follow\n\n"),
+            ("/v1/live", .admin, ": samples follow, one a second\n\n"),
+        ]
+        for (path, door, greeting) in greetings {
+            let stream = try loop.open(path, at: door)
+            self.expectEvents(loop.answers[stream]?.head)
+            try loop.run("the greeting of \(path)") { (loop.answers[stream]?.body.count ?? 0) >= greeting.utf8.count }
+            #expect(loop.answers[stream]?.text.hasPrefix(greeting) == true, "\(path)")
+        }
+    }
+
     @Test("A worker's stream gets a wake, whose result frees it for the next, and ends when it drains")
     func workers() throws {
         let loop = try ServedLoop()
         let stream = try loop.open("\(Self.wakes)?slots=1")
         let head = try #require(loop.answers[stream]?.head)
-        #expect(head.status == 200 && head.header("content-type") == "text/event-stream")
+        self.expectEvents(head)
         let name = try #require(head.header("wakegate-stream"))
         #expect(try loop.push().status == 200)
-        try loop.run("a wake") { loop.answers[stream]?.text.hasSuffix("\n\n") == true }
+        try loop.run("a wake") { loop.answers[stream]?.text.contains("event: wake") == true }
         let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
-        #expect(lines.first == "event: wake")
+        #expect(lines.prefix(2) == [": wakes follow", "event: wake"])
         let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
         #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"newData"}"#).status == 204)
         #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"failed"}"#).status == 409)
@@ -281,7 +306,7 @@ struct LoopHandlerTests {
         let loop = try ServedLoop()
         let stream = try loop.open("\(Self.wakes)?slots=1")
         #expect(try loop.push().status == 200)
-        try loop.run("a wake") { loop.answers[stream]?.text.hasSuffix("\n\n") == true }
+        try loop.run("a wake") { loop.answers[stream]?.text.contains("event: wake") == true }
         let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
         let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
         loop.shared.drain()

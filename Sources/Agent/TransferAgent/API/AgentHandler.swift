@@ -200,9 +200,7 @@ package final class AgentHandler: RequestHandler {
                 self.followers[stream] = nil
                 self.send(stream, answer)
             case .begin(let stream, let bytes):
-                self.response.begin(status: 200)
-                self.response.add("content-type", "text/event-stream")
-                self.response.add("cache-control", "no-store")
+                self.response.beginEventStream()
                 guard self.loop.beginStreaming(stream, self.response) else { continue }
                 self.streams.insert(stream)
                 self.written.insert(stream)

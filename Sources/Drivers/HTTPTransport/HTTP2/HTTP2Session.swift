@@ -249,7 +249,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Resets a stream that the handler has not answered to its end.
+    /// Resets a stream that the handler has not answered to its end. The reset does not count against the peer.
     package func reset(_ number: Int32, code: HTTP2ErrorCode) {
         guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
             return

@@ -23,6 +23,15 @@ package final class Response {
         self.fieldsStart = self.block.count
     }
 
+    /// Starts over as the head of an event stream, which proxies must pass on at once: nginx buffers every response
+    /// without `x-accel-buffering: no`, and a proxy that compresses holds events back.
+    package func beginEventStream() {
+        self.begin(status: 200)
+        self.add("content-type", "text/event-stream")
+        self.add("cache-control", "no-cache, no-transform")
+        self.add("x-accel-buffering", "no")
+    }
+
     /// Adds a field; the value is copied.
     ///
     /// - `name`: the name, in lower case.

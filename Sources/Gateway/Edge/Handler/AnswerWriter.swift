@@ -64,9 +64,7 @@ final class AnswerWriter {
     /// - Parameter name: what its worker is to know it by; nil for a stream that is no worker's.
     /// - Returns: false when the stream is gone.
     func beginEvents(_ stream: StreamID, name: String? = nil) -> Bool {
-        self.response.begin(status: 200)
-        self.response.add("content-type", "text/event-stream")
-        self.response.add("cache-control", "no-store")
+        self.response.beginEventStream()
         name?.withByteView { self.response.add("wakegate-stream", $0) }
         return self.loop.beginStreaming(stream, self.response)
     }

@@ -73,6 +73,8 @@ final class WorkerFeed {
             return false
         }
         self.streams.begin(stream, proof, now: SystemClock.monotonic)
+        // Bytes at once tell the worker, and any proxy in between, that the stream works.
+        self.write(stream, ByteView(": wakes follow\n\n"))
         return self.setPing(stream.connection)
     }
 
