@@ -7,8 +7,8 @@ package enum StreamsInFlight: Hashable, Sendable {
     /// The streams are answered, and the GOAWAY frame leaves behind their answers: some clients read nothing more of
     /// any stream once they have seen one. Requests that come meanwhile are taken and answered as well.
     case answeredFirst
-    /// As `answeredFirst`, with a GOAWAY frame before that one which names no last stream, by a second: requests that the
-    /// peer sends before it has seen the first are answered, not refused (RFC 9113 section 6.8).
+    /// As `answeredFirst`, and a second before that frame leaves another one that names no last stream: requests that
+    /// the peer sends before it has seen the first are answered, not refused (RFC 9113 section 6.8).
     case announcedFirst
     /// The stream of this number and those opened after it come to nothing, which their client is told: it may ask
     /// again elsewhere. Older ones are answered.
@@ -68,7 +68,7 @@ package struct Departure {
     /// A GOAWAY frame is to leave behind the answers, unless one waits already. It is made when it leaves: a request
     /// that is read before that is among those it answers for.
     ///
-    /// - Parameter isAnnounced: whether a GOAWAY frame that names no last stream leaves before it.
+    /// - `isAnnounced`: true if a GOAWAY frame that names no last stream leaves before it.
     package mutating func wait(debugData: ByteView, code: HTTP2ErrorCode, isAnnounced: Bool = false, now: Int64) {
         guard self.farewell == nil else { return }
         self.farewell = Farewell(debugData: debugData.array, code: code, since: now)
