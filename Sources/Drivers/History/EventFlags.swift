@@ -20,7 +20,7 @@ struct EventFlags {
                 self = .none
                 return
             }
-            self = apnsID == named ? .named : .written
+            self = named.map { apnsID.isSpelled(as: $0) } ?? false ? .named : .written
         }
     }
 

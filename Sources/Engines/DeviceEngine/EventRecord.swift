@@ -163,7 +163,7 @@ private struct EventWriter {
         if event.attempt | event.coalesced != 0 { parts.insert(.numbers) }
         var upperCase: UInt32 = 0
         if let apnsID = event.apnsID {
-            if apnsID == self.named {
+            if let named = self.named, apnsID.isSpelled(as: named) {
                 parts.insert(.sameAPNsID)
             } else {
                 parts.insert(.apnsID)
@@ -171,7 +171,7 @@ private struct EventWriter {
             }
         }
         if let related = event.related {
-            if related == self.named {
+            if let named = self.named, related.isSpelled(as: named) {
                 parts.insert(.sameRelated)
             } else {
                 parts.insert(.related)

@@ -1,6 +1,6 @@
-/// The canonical UUID that names a push, with the case of each letter, so that it is written back byte for byte.
+/// The UUID that names a push, with the case of each letter, so that it is written back byte for byte.
 ///
-/// Two identifiers that differ in the case of a letter alone are not equal.
+/// Identifiers that differ in letter case alone are equal: the canonical form of a UUID is lower case.
 @frozen
 @usableFromInline
 package struct APNsID: Hashable, BitwiseCopyable, Sendable {
@@ -56,6 +56,23 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
             upperCase: upper01 | upper23 << 16
         )
     }
+
+    /// Compares the 128 bits, without the case of the letters.
+    @inlinable
+    package static func == (left: APNsID, right: APNsID) -> Bool {
+        left.first == right.first && left.second == right.second
+    }
+
+    /// Hashes what `==` compares.
+    @inlinable
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(self.first)
+        hasher.combine(self.second)
+    }
+
+    /// Returns true if both are written with the same characters.
+    @inlinable
+    package func isSpelled(as other: APNsID) -> Bool { self == other && self.upperCase == other.upperCase }
 
     /// The 32 digits of the identifier, eight a word.
     @inlinable

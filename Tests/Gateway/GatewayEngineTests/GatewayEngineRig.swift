@@ -240,6 +240,7 @@ final class Requests {
     /// - Parameters:
     ///   - expiration: seconds since 1970; nil for none, 0 for now or never.
     ///   - clientID: what the client's apns-id is made of; nil when the gateway makes one.
+    ///   - isUpperCase: whether the apns-id is written in upper case.
     func push(
         _ request: Int,
         _ device: some RigDevice,
@@ -249,14 +250,16 @@ final class Requests {
         wakes: Bool = true,
         isDryRun: Bool = false,
         clientID: Int? = nil,
+        isUpperCase: Bool = false,
         collapseID: [UInt8] = []
     ) {
         let name = EngineRig.topicName(topic)
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
+        let apnsID = EngineRig.apnsID(UInt64(clientID ?? request))
         let push = PushCommand(
             reply: Self.address(request),
             token: device.token,
-            apnsID: EngineRig.apnsID(UInt64(clientID ?? request)),
+            apnsID: isUpperCase ? Self.upperCased(apnsID) : apnsID,
             isNamedByClient: clientID != nil,
             expiration: expiration ?? PushCommand.expirationAbsent,
             priority: priority.rawValue,
@@ -338,8 +341,22 @@ final class Requests {
     }
 
     /// Asks for the way of the push that request `number` sent.
-    func way(_ request: Int, of number: Int, device: (some RigDevice)? = Int?.none) {
-        self.ask(request, .pushWay, .push(EngineRig.apnsID(UInt64(number)), device: device?.token))
+    func way(
+        _ request: Int,
+        of number: Int,
+        isUpperCase: Bool = false,
+        device: (some RigDevice)? = Int?.none
+    ) {
+        let apnsID = EngineRig.apnsID(UInt64(number))
+        let asked = isUpperCase ? Self.upperCased(apnsID) : apnsID
+        self.ask(request, .pushWay, .push(asked, device: device?.token))
+    }
+
+    /// Returns the identifier with every letter in upper case.
+    static func upperCased(_ apnsID: APNsID) -> APNsID {
+        var text = ByteBuffer()
+        apnsID.write(to: &text)
+        return text.view.string.uppercased().withByteView { APNsID($0) } ?? apnsID
     }
 
     func statistics(_ request: Int) { self.ask(request, .totals, .statistics) }

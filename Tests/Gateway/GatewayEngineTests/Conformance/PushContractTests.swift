@@ -1,4 +1,5 @@
 import APNSProtocol
+import Bytes
 import DeviceEngine
 import EngineRoom
 import LaunchPolicy
@@ -150,6 +151,30 @@ struct PushContractTests {
         #expect(contract.word(2) == "launched" && contract.word(3) == "launched")
         #expect(contract.wakes.count == 1)
         #expect(try contract.books().accepted == 1)
+    }
+
+    @Test("An apns-id names the same push in either letter case", arguments: EngineKind.all)
+    func letterCase(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        let number = 0xABC_DEF
+        contract.ask { $0.push(1, 1, clientID: number) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.push(2, 1, clientID: number, isUpperCase: true) }
+        #expect(contract.word(1) == "scheduled" && contract.word(2) == "scheduled")
+        #expect(try contract.books().accepted == 1)
+        let sent = try #require(contract.reply(2)).apnsID
+        #expect(sent.upperCase != 0, "the answer has the identifier as it was sent")
+        contract.ask { $0.push(3, 2, clientID: number + 1, isUpperCase: true) }
+        contract.ask {
+            $0.way(4, of: number, isUpperCase: true)
+            $0.way(5, of: number + 1)
+            $0.allPushes(6) { _ in }
+        }
+        #expect(contract.answer(4) == "200" && contract.answer(5) == "200")
+        #expect(contract.member(4, "events", "0", "event") == "received")
+        #expect(contract.member(5, "apnsID") == "f0cdab00-0000-0000-0000-000000000000")
+        #expect(contract.member(6, "pushes", "0", "apnsID") == "F0CDAB00-0000-0000-0000-000000000000")
+        #expect(contract.member(6, "pushes", "1", "apnsID") == "efcdab00-0000-0000-0000-000000000000")
     }
 
     @Test("A dry run says what would be, and changes nothing", arguments: EngineKind.all)
