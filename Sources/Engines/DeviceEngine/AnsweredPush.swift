@@ -70,6 +70,12 @@ extension DeviceRecord {
         return answered.last { $0.apnsID == push.apnsID && $0.at > horizon }?.answer
     }
 
+    /// Forgets the answers to all pushes.
+    mutating func forgetAnswers() {
+        guard self.answeredPushes.value != nil else { return }
+        self.answeredPushes.change(from: Ring()) { $0 = Ring() }
+    }
+
     /// Remembers the answer to a push that its sender names.
     mutating func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, at now: Instant) {
         let answered = AnsweredPush(push.apnsID, answer, at: now)

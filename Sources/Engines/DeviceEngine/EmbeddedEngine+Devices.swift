@@ -42,6 +42,8 @@ extension EmbeddedEngine {
             self.devices[device].topic = topic
         }
         self.devices[device].isRegistered = true
+        // The removal discarded the pushes that these answers are about.
+        self.devices[device].forgetAnswers()
         // The device starts afresh, whatever was reported of it while it was removed; nothing is pending.
         let (now, parameters) = (self.now, self.parameters(of: device))
         self.change(device) {

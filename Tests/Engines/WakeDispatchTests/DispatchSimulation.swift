@@ -291,6 +291,7 @@ extension DispatchSimulation {
         let admission = topic.withByteView { self.rig.dispatcher.register(token, topic: $0) }
         guard case .device = admission else { return self.fail("a registration was refused") }
         if self.models.removed.remove(token) != nil {
+            self.models.forgetPushes(of: token)
             self.models.isActive.remove(token)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }

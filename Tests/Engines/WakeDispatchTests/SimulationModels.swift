@@ -23,6 +23,9 @@ struct SimulationModels {
         self.sentPushes[token] = Array(((self.sentPushes[token] ?? []) + [push]).suffix(4))
     }
 
+    /// A new registration forgets the names of earlier pushes.
+    mutating func forgetPushes(of token: DeviceToken) { self.sentPushes[token] = nil }
+
     mutating func remember(_ wake: WakeID, of token: DeviceToken) {
         var ended = self.endedWakes[token] ?? []
         ended.append(wake)

@@ -34,6 +34,32 @@ struct DeviceContractTests {
         #expect(contract.answer(8) == "201" && contract.word(9) == "scheduled")
     }
 
+    @Test("A new registration of a removed token forgets the apns-ids of its pushes", arguments: EngineKind.all)
+    func forgottenIdentifiers(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.register(1, 1) }
+        contract.ask { $0.push(2, 1, clientID: 77) }
+        contract.ask { $0.unregister(3, 1) }
+        contract.ask { $0.push(4, 1, clientID: 77) }
+        #expect(contract.word(4) == "Unregistered")
+        if kind.keeps { try contract.restart() }
+        contract.ask { $0.register(5, 1) }
+        contract.ask { $0.push(6, 1, clientID: 77) }
+        #expect(contract.word(6) == "scheduled")
+        var books = try contract.books()
+        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (2, 1, 1))
+        // Registering a token that is registered changes nothing.
+        contract.ask { $0.register(7, 1) }
+        contract.ask { $0.push(8, 1, clientID: 77) }
+        books = try contract.books()
+        #expect(contract.word(8) == "scheduled" && books.accepted == 2)
+        contract.ask { $0.unregister(9, 1) }
+        contract.ask { $0.register(10, 1, topic: 1) }
+        contract.ask { $0.push(11, 1, topic: 1, clientID: 77) }
+        books = try contract.books()
+        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
+    }
+
     @Test("Where registration is closed, a token that nobody registered is unknown", arguments: EngineKind.all)
     func closed(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.openRegistration = false }
