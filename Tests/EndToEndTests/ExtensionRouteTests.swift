@@ -63,6 +63,43 @@ struct ExtensionRouteTests {
         }
     }
 
+    private func release(_ gateway: RunningGateway, _ wake: String, _ body: String?) throws -> Answer {
+        let path = "/v1/wakes/\(wake)/release"
+        return try body.map { try gateway.edge(path, "-d", $0) } ?? gateway.edge(path, "-X", "POST")
+    }
+
+    @Test("A wake that is given back launches again at once, and costs no attempt")
+    func givenBack() throws {
+        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
+        let worker = try gateway.curlWorker(topic: self.topic)
+        _ = try gateway.push(self.token, topic: self.topic)
+        let first = try #require(try worker.next()?.id)
+        #expect(try self.release(gateway, first, #"{"reason":"no interpreter"}"#).status == 204)
+        let wake = try #require(try worker.next())
+        let second = try #require(wake.id)
+        #expect(second != first && wake.data["attempt"] as? Int == 1)
+        let ended = try self.release(gateway, first, nil)
+        #expect(ended.status == 409 && ended.reason == "WakeEnded" && ended.value("outcome") as? String == "lost")
+        #expect(try gateway.edge("/v1/wakes/\(second)", "-d", #"{"result":"newData"}"#).status == 204)
+        let stats = try gateway.stats()
+        #expect(stats.integer("wakes", "results", "lost") == 1 && stats.integer("pushes", "completed") == 1)
+    }
+
+    @Test("A release with anything but a short reason is refused by name")
+    func badRelease() throws {
+        let gateway = try RunningGateway()
+        let unknown = String(repeating: "0", count: 32)
+        #expect(try self.release(gateway, unknown, nil).reason == "UnknownWake")
+        let longest = String(repeating: "é", count: 128)
+        #expect(try self.release(gateway, unknown, #"{"reason":"\#(longest)"}"#).reason == "UnknownWake")
+        for body in [#"{"reason":7}"#, #"{"reason":"\#(longest)x"}"#, "[]", #"{"why":"x"}"#] {
+            let answer = try self.release(gateway, unknown, body)
+            #expect(answer.status == 400 && answer.reason == "BadRelease", "\(body)")
+        }
+        #expect(try gateway.edge("/v1/wakes/\(unknown)/release").status == 405)
+        #expect(try gateway.admin("/v1/wakes/\(unknown)/release", "-X", "POST").status == 404)
+    }
+
     @Test("A stream that is drained gets no new wake, and ends after its last one")
     func drain() throws {
         let gateway = try RunningGateway()

@@ -110,7 +110,7 @@ struct OpenAPITests {
         }
         if listener == .plain {
             let names = Set(try String(contentsOf: reached, encoding: .utf8).split(separator: "\n"))
-            #expect(names == ["drainStream", "extendWake", "reportResult"])
+            #expect(names == ["drainStream", "extendWake", "releaseWake", "reportResult"])
             #expect(try #require(try gateway.stats().integer("wakes", "launched")) > 0)
         }
         #expect(try gateway.admin("/readyz").status == 200)

@@ -63,6 +63,8 @@ struct RoleRouteTests {
         Row("POST /v1/wakes/\(String(repeating: "0", count: 32))/extend", 404, 404, 404, 404, 404),
         Row("POST /v1/streams/9-9-9-9/drain", 404, 404, 404, 404, 404),
         Row("POST /v1/wakes/WAKE", body: newData, 404, 404, 204, 204, 204),
+        Row("POST /v1/wakes/WAKE/release", 404, 404, 409, 409, 409),
+        Row("POST /v1/wakes/\(String(repeating: "0", count: 32))/release", 404, 404, 404, 404, 404),
         Row("DELETE /v1/devices/\(unknown)", 404, 404, 404, 404, 404),
         Row("DELETE /v1/devices/\(device)", 404, 404, 204, 204, 204),
     ]

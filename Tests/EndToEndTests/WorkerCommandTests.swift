@@ -130,6 +130,48 @@ struct WorkerCommandTests {
         try gateway.eventually("20 results") { try gateway.stats().integer("wakes", "results", "newData") == 20 }
     }
 
+    @Test("A worker whose command cannot start costs no push an attempt, says why, and recovers")
+    func cannotStart() throws {
+        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
+        let script = gateway.folder.appendingPathComponent("handle")
+        func write(interpreter: String) throws {
+            try "#!\(interpreter)\necho handled\n".write(to: script, atomically: true, encoding: .utf8)
+            try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: script.path)
+        }
+        try write(interpreter: "/missing/interpreter")
+        let broken = try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            ["--name", "broken", "--slots", "4"],
+            command: ["./handle"]
+        )
+        let healthy = try WorkerProcess(gateway, topic: self.topic, ["--slots", "4"], script: "exit 0")
+        for number in 10..<50 {
+            #expect(try gateway.push(String(repeating: "\(number)", count: 32), topic: self.topic).status == 200)
+        }
+        try gateway.eventually("40 results") { try gateway.stats().integer("wakes", "results", "newData") == 40 }
+        var stats = try gateway.stats()
+        #expect(stats.integer("wakes", "results", "failed") == 0 && stats.integer("pushes", "completed") == 40)
+        #expect(try #require(stats.integer("wakes", "results", "lost")) >= 3)
+        healthy.process.send(SIGTERM)
+        #expect(try healthy.process.finish().status == 0)
+        try gateway.eventually("a stall") { try gateway.stats().integer("workers", "stalled") == 1 }
+        let reason = try #require(try gateway.stats().value("workers", "stallReason") as? String)
+        #expect(reason.contains("worker \"broken\"") && reason.contains("./handle cannot be started: No such file"))
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "worker")
+        let why = try gateway.admin("/v1/devices/\(self.token)").value("why") as? String
+        #expect(why?.contains("./handle cannot be started") == true)
+        // Once its interpreter is there, the worker handles the push by itself.
+        try write(interpreter: "/bin/sh")
+        #expect(try broken.line() == "handled")
+        try broken.says("./handle can be started again")
+        #expect(broken.process.errors.components(separatedBy: "cannot be started").count == 2, "it is said once")
+        #expect(broken.process.errors.components(separatedBy: "subscribed at").count == 2)
+        try gateway.eventually("no stall") { try gateway.stats().integer("workers", "stalled") == 0 }
+        stats = try gateway.stats()
+        #expect(stats.integer("wakes", "results", "failed") == 0)
+    }
+
     private static func children(of process: Int32) throws -> [Int32] {
         let threads = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
         return try threads.flatMap { thread in

@@ -11,15 +11,26 @@ final class WorkerProcess {
     ///   - script: runs in the gateway's folder.
     ///   - launcher: a command and its first arguments, which runs the program that the rest of its arguments name.
     /// It has been subscribed when this returns.
-    init(
+    convenience init(
         _ gateway: RunningGateway,
         topic: String,
         _ options: [String] = [],
         script: String,
         under launcher: [String] = []
     ) throws {
+        try self.init(gateway, topic: topic, options, command: ["bash", "-c", script], under: launcher)
+    }
+
+    /// - Parameter command: runs in the gateway's folder, with its arguments.
+    init(
+        _ gateway: RunningGateway,
+        topic: String,
+        _ options: [String] = [],
+        command: [String],
+        under launcher: [String] = []
+    ) throws {
         self.gateway = gateway
-        let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--", "bash", "-c", script]
+        let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--"] + command
         let command = launcher + worker
         let before = try gateway.stats().integer("workers", "connected") ?? 0
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: gateway.folder)

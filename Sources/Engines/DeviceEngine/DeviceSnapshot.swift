@@ -20,6 +20,8 @@ package struct DeviceSnapshot: Sendable {
     package let usage: Usage
     /// What waits, the longest waiting first, then what runs.
     package var tasks: [TaskSnapshot]
+    /// The name of the worker on which the device's last wake expired, if nothing was ever received from that worker.
+    package var silentWorker: String?
 }
 
 /// One topic, at one moment.

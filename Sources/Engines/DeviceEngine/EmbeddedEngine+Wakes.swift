@@ -85,6 +85,15 @@ extension EmbeddedEngine {
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
+    /// The wake of this device that ended last, if it expired and is remembered.
+    package func expiredWake(_ device: DeviceIndex) -> WakeID? {
+        guard let last = self.devices[device].endedWakes?.elements.last else { return nil }
+        return switch last.outcome {
+        case .push(.expired), .task(_, .expired): last.id
+        case .push, .task: nil
+        }
+    }
+
     /// The topic of a wake in flight, or of one that has ended and is remembered.
     package func topic(ofWake id: WakeID) -> TopicIndex? {
         self.wakes.device(of: id).map { self.devices[$0].topic }
@@ -149,6 +158,17 @@ extension EmbeddedEngine {
             self.reconcile(device)
             return .lasts(deadline)
         }
+    }
+
+    /// Loses a wake that its worker could not begin: its attempt does not count.
+    package func release(_ id: WakeID) -> ReleaseOutcome {
+        guard let device = self.wakes.device(of: id) else { return .unknown }
+        self.settleBeforeWakeEnds(device, id)
+        guard self.inFlight(id, device) != nil else {
+            return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
+        }
+        self.lose(id, takingBackAttempt: true)
+        return .released
     }
 
     /// The stream that carried a wake in flight ended.

@@ -106,6 +106,16 @@ package enum ExtensionOutcome: Hashable, Sendable {
     case unknown
 }
 
+/// The outcome of a worker's request to give a wake back.
+package enum ReleaseOutcome: Hashable, Sendable {
+    /// The wake is lost, and its launch waits again.
+    case released
+    /// The wake had ended before.
+    case ended(LaunchOutcome)
+    /// No such wake is remembered.
+    case unknown
+}
+
 /// What an operator's forced launch did.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)

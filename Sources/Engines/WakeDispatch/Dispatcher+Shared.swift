@@ -45,7 +45,7 @@ extension Dispatcher {
             if let wake = self.streams.undo(change) { lost.append(wake) }
             switch change {
             case .given(_, let stream, _), .released(_, _, let stream), .expired(_, let stream),
-                .answered(_, let stream):
+                .answered(_, _, let stream), .gaveBack(let stream):
                 if !stream.hasEnded { self.slotFreed(stream) }
             case .toldConditions, .progressed: break
             }
@@ -94,11 +94,17 @@ extension Dispatcher {
 
     /// A wake that a stream here may hold has ended at another gateway.
     ///
-    /// - `reason`: why it expired, of which its worker is told; nil when it ended otherwise.
+    /// - `reason`: why it expired, of which its worker is told; `lost` if its worker gave it back, and nil if it ended
+    ///   otherwise.
     package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
         guard let subscription = self.streams.holder(of: wake) else { return }
         self.streams.shared?.isSilent = true
-        if let reason {
+        if reason == .lost {
+            if self.release(wake, subscription), subscription.request.stallsWhenSilent {
+                self.streams.gaveBack(subscription, "")
+            }
+            self.slotFreed(subscription)
+        } else if let reason {
             // One that has expired already is held no longer, though its late answer is still awaited.
             if subscription.holds(wake) { self.wakeExpired(wake, reason) }
         } else {

@@ -20,6 +20,36 @@ extension Dispatcher {
         self.flow()
     }
 
+    /// A worker gives back a wake that it could not begin: it is lost, costs no attempt, and goes to another stream
+    /// first if one is free.
+    ///
+    /// - `reason`: what the worker says about it.
+    package func release(_ wake: WakeID, reason: String) -> ReleaseOutcome {
+        let outcome = self.engine.release(wake)
+        // The wake's deadline may have passed unseen until now: then it expired first, and was not given back.
+        self.takeExpiredWakes()
+        guard outcome == .released else {
+            if let stream = self.streams.holder(of: wake) { stream.hasBeenHeard = true }
+            self.flow()
+            self.endedElsewhere(wake)
+            return outcome
+        }
+        guard let stream = self.streams.holder(of: wake) else {
+            self.streams.shared?.noteEndedElsewhere(wake, .lost)
+            self.flow()
+            return outcome
+        }
+        _ = self.release(wake, stream)
+        if stream.request.stallsWhenSilent { self.streams.gaveBack(stream, reason) }
+        let wasPaused = stream.isPaused
+        self.streams.pause(stream, true)
+        self.flow()
+        self.streams.pause(stream, wasPaused)
+        self.slotFreed(stream)
+        self.flow()
+        return outcome
+    }
+
     /// A worker reported how a wake ended.
     package func report(_ report: WakeReport, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(report, wake: wake)
@@ -41,6 +71,7 @@ extension Dispatcher {
     /// A worker asked for more time, in milliseconds from now.
     package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         let outcome = self.engine.extend(wake, by: milliseconds)
+        self.streams.holder(of: wake)?.hasBeenHeard = true
         self.flow()
         switch outcome {
         case .lasts, .limitReached: break
@@ -58,6 +89,7 @@ extension Dispatcher {
             self.progressReports += 1
             self.streams.shared?.changes.progressReports += 1
             if let stream = self.streams.holder(of: wake) {
+                stream.hasBeenHeard = true
                 self.streams.progressed(wake, stream, deadline: deadline, at: self.engine.now)
             }
         case .notContinued: break

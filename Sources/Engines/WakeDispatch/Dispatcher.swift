@@ -121,6 +121,10 @@ extension Dispatcher {
         package var connected = 0
         package var slots = 0
         package var busy = 0
+        /// The streams that get no wakes: those that this gateway has.
+        package var stalled = 0
+        /// Which stream is stalled and why; one of them if there are several.
+        package var stallReason: String?
 
         package init(connected: Int = 0, slots: Int = 0, busy: Int = 0) {
             self.connected = connected
@@ -134,7 +138,9 @@ extension Dispatcher {
 
     /// The open streams and how each is: those that hold the most wakes, when there are more than `countMax`.
     package func streams(countMax: Int) -> [StreamSnapshot] {
-        Array(self.streams.all).most(countMax) { $0.wakes.count }.map { StreamSnapshot($0) }
+        Array(self.streams.all).most(countMax) { $0.wakes.count }.map {
+            StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
+        }
     }
 
     /// What the connected streams of a topic offer, in the order of the names.
@@ -148,6 +154,10 @@ extension Dispatcher {
         self.catchUp(device)
         var snapshot = self.engine.snapshot(device)
         for index in snapshot.tasks.indices { self.noteTakers(of: &snapshot.tasks[index], device) }
+        if let wake = self.engine.expiredWake(device), let stream = self.streams.holder(of: wake), !stream.hasBeenHeard
+        {
+            snapshot.silentWorker = stream.nameText
+        }
         return snapshot
     }
 

@@ -108,14 +108,12 @@ extension StreamTable {
             guard let place = stream.expiredInARow.lastIndex(of: wake) else { break }
             stream.expiredInARow.remove(at: place)
             self.holders[wake] = nil
-            self.changed(stream)
-        case .answered(let wakes, let stream):
+            self.judge(stream)
+        case .gaveBack(let stream): self.undoGivingBack(stream)
+        case .answered(let wakes, let givenBack, let stream):
             guard !stream.hasEnded else { break }
             // One that was not expired after all is held again by now, or by the undoing of another step.
-            let expired = wakes.filter { !stream.holds($0) }
-            for wake in expired { self.holders[wake] = stream }
-            stream.expiredInARow.insert(contentsOf: expired, at: 0)
-            self.changed(stream)
+            self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .toldConditions(let token, let stream):
             if !stream.hasEnded { self.shared?.owed.append((token, stream)) }

@@ -22,8 +22,10 @@ package struct StreamChanges {
         case released(WakeID, HeldWake, Subscription)
         /// A wake that had been released counts as expired unanswered.
         case expired(WakeID, Subscription)
-        /// The wakes that had expired unanswered are forgotten.
-        case answered([WakeID], Subscription)
+        /// The worker gave back a wake, which had been released.
+        case gaveBack(Subscription)
+        /// The wakes that had expired unanswered or been given back are forgotten.
+        case answered([WakeID], WakesGivenBack?, Subscription)
         case toldConditions(DeviceToken, Subscription)
         /// A continued task was seen to advance, perhaps; it was so before.
         case progressed(WakeID, HeldWake, Subscription)

@@ -14,7 +14,7 @@ package struct StreamSnapshot: Sendable {
         case full
         /// The stream's peer does not read.
         case paused
-        /// Three wakes in a row expired on it unanswered.
+        /// Three wakes in a row expired on it unanswered, or were given back.
         case stalled
         /// The stream's worker stops.
         case draining
@@ -34,8 +34,11 @@ package struct StreamSnapshot: Sendable {
     /// The oldest of the wakes it holds.
     package let oldestWake: WakeID?
     package let state: State
+    /// Why it gets no wakes, or may not have received one; nil if nothing speaks against it.
+    package let trouble: String?
 
-    init(_ subscription: Subscription) {
+    init(_ subscription: Subscription, trouble: String?) {
+        self.trouble = trouble
         self.address = subscription.address
         self.topic = subscription.topic
         self.label = subscription.request.label

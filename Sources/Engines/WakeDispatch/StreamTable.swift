@@ -12,6 +12,8 @@ package struct StreamTable: ~Copyable {
     /// Who holds which wake, and who let which one expire; of streams that ended until their wakes are lost, too.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
+    /// The streams that gave wakes back since they last answered one, by the order in which they came.
+    private var givenBack: [UInt64: WakesGivenBack] = [:]
     /// How many streams were ever opened.
     private var opened: UInt64 = 0
     /// Topics whose streams are to hear of conditions.
@@ -45,12 +47,26 @@ package struct StreamTable: ~Copyable {
     /// Workers of one topic, or of all.
     package func counts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
-        return self.workers[places.clamped(to: self.workers.indices)].reduce(into: Dispatcher.WorkerCounts()) {
-            $0.connected += $1.connected
-            $0.slots += $1.slots
-            $0.busy += $1.busy
+        var counts = Dispatcher.WorkerCounts()
+        for workers in self.workers[places.clamped(to: self.workers.indices)] {
+            counts.connected += workers.connected
+            counts.slots += workers.slots
+            counts.busy += workers.busy
+            counts.stalled += workers.stalled.count
+            guard counts.stallReason == nil, let first = workers.stalled.min(by: { $0.key < $1.key })?.value else {
+                continue
+            }
+            counts.stallReason = self.trouble(of: first).map { "\(first.nameText): \($0)" }
         }
+        return counts
     }
+}
+
+/// The wakes that a stream gave back in a row.
+struct WakesGivenBack {
+    var count = 0
+    /// The words of the worker about the last one.
+    var reason = ""
 }
 
 // MARK: - Coming and going
@@ -85,6 +101,8 @@ extension StreamTable {
         self.workers[Int(stream.topic.rawValue)].remove(stream)
         self.workers[Int(stream.topic.rawValue)].busy -= stream.wakes.count
         for wake in stream.expiredInARow { self.holders[wake] = nil }
+        self.givenBack[stream.opened] = nil
+        self.workers[Int(stream.topic.rawValue)].stalled[stream.opened] = nil
     }
 
     /// The stream's worker stops.
@@ -320,15 +338,81 @@ extension StreamTable {
         self.shared?.note(.expired(wake, stream))
         stream.expiredInARow.append(wake)
         self.holders[wake] = stream
+        self.judge(stream)
+    }
+
+    /// The stream's worker gave back a wake that it could not begin.
+    mutating func gaveBack(_ stream: Subscription, _ reason: String) {
+        self.shared?.note(.gaveBack(stream))
+        self.givenBack[stream.opened, default: WakesGivenBack()].count += 1
+        self.givenBack[stream.opened]?.reason = reason
+        stream.hasBeenHeard = true
+        self.judge(stream)
+    }
+
+    /// The stream answered a wake: what expired or was given back before is forgotten.
+    package mutating func answered(_ stream: Subscription) {
+        guard !stream.isClear else { return }
+        self.shared?.note(.answered(stream.expiredInARow, self.givenBack[stream.opened], stream))
+        for expired in stream.expiredInARow { self.holders[expired] = nil }
+        stream.expiredInARow.removeAll()
+        self.givenBack[stream.opened] = nil
+        stream.hasBeenHeard = true
+        self.judge(stream)
+        stream.isClear = true
+    }
+}
+
+// MARK: - Stalls
+
+extension StreamTable {
+    /// Brings a stream's stall up to date after wakes of it expired, were given back or were answered.
+    mutating func judge(_ stream: Subscription) {
+        stream.isClear = false
+        stream.isStalled =
+            stream.expiredInARow.count >= Subscription.unansweredInARowMax
+            || self.givenBack[stream.opened].map { $0.count >= Subscription.unansweredInARowMax } ?? false
+        if !stream.hasEnded {
+            self.workers[Int(stream.topic.rawValue)].stalled[stream.opened] = stream.isStalled ? stream : nil
+        }
         self.changed(stream)
     }
 
-    /// The stream answered a wake: what expired before is forgotten.
-    package mutating func answered(_ stream: Subscription) {
-        guard !stream.expiredInARow.isEmpty else { return }
-        self.shared?.note(.answered(stream.expiredInARow, stream))
-        for expired in stream.expiredInARow { self.holders[expired] = nil }
-        stream.expiredInARow.removeAll()
-        self.changed(stream)
+    /// Forgets that the stream's worker gave back a wake.
+    mutating func undoGivingBack(_ stream: Subscription) {
+        guard let before = self.givenBack[stream.opened] else { return }
+        self.givenBack[stream.opened] =
+            before.count > 1
+            ? WakesGivenBack(count: before.count - 1, reason: before.reason) : nil
+        self.judge(stream)
     }
+
+    /// Adds the wakes that a stream gave back before an answer that did not happen.
+    mutating func undoAnswer(_ stream: Subscription, expired: [WakeID], _ before: WakesGivenBack?) {
+        for wake in expired { self.holders[wake] = stream }
+        stream.expiredInARow.insert(contentsOf: expired, at: 0)
+        if let before {
+            self.givenBack[stream.opened, default: WakesGivenBack(reason: before.reason)].count += before.count
+        }
+        self.judge(stream)
+    }
+
+    /// Returns why a stream gets no wakes, or may not have received one; nil if nothing speaks against it.
+    func trouble(of stream: Subscription) -> String? {
+        if let givenBack = self.givenBack[stream.opened], givenBack.count >= Subscription.unansweredInARowMax {
+            let reason = givenBack.reason.isEmpty ? "" : ": \(givenBack.reason)"
+            return "it gave back \(givenBack.count) wakes in a row that it could not begin\(reason)"
+        }
+        guard !stream.expiredInARow.isEmpty else { return nil }
+        guard stream.hasBeenHeard else {
+            return "a wake expired on it unanswered, and nothing was ever received from it; the worker may not have "
+                + "received it: a buffering proxy?"
+        }
+        return stream.isStalled ? "\(stream.expiredInARow.count) wakes in a row expired on it unanswered" : nil
+    }
+}
+
+extension Subscription {
+    /// The worker's name, as sentences have it.
+    var nameText: String { self.request.label.isEmpty ? "a worker without a name" : "worker \"\(self.request.label)\"" }
 }

@@ -90,8 +90,8 @@ final class StreamBounds {
 ///
 /// Whatever changes its state is said to `StreamTable`, which keeps it where that puts it.
 package final class Subscription {
-    /// The wakes in a row that may expire unanswered before the stream gets no more.
-    static let expiredInARowMax = 3
+    /// The wakes in a row that may expire unanswered, or be given back, before the stream gets no more.
+    static let unansweredInARowMax = 3
 
     package let address: StreamAddress
     package let topic: TopicIndex
@@ -125,6 +125,12 @@ package final class Subscription {
     package internal(set) var expiredInARow: [WakeID] = []
     /// Whether the peer does not read: nothing more is sent.
     var isPaused = false
+    /// True if the stream gets no wake until it answers one: too many in a row expired or were given back.
+    var isStalled = false
+    /// True once the worker has said anything about a wake of the stream.
+    var hasBeenHeard = false
+    /// True if the worker's last word was an answer, and nothing has expired or been given back since.
+    var isClear = false
     /// Whether the stream stands in its topic's rotation.
     var isInRotation = false
     var hasEnded = false
@@ -159,9 +165,6 @@ package final class Subscription {
         defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }
         return self.request.devices[self.deviceInTurn]
     }
-
-    /// Three wakes in a row expired unanswered: it gets none until it answers one.
-    var isStalled: Bool { self.expiredInARow.count >= Self.expiredInARowMax }
 
     /// Whether the stream can take one more wake.
     package var isFree: Bool {

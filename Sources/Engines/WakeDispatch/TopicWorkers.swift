@@ -19,6 +19,8 @@ struct TopicWorkers {
     var conditions = ConditionsLog()
     /// Whether the topic waits for its turn to be told.
     var isToldOfConditions = false
+    /// The stalled streams, by the order in which they came.
+    var stalled: [UInt64: Subscription] = [:]
     var connected = 0
     var slots = 0
     var busy = 0

@@ -128,6 +128,8 @@ struct Program {
         case .expired(let wake): Line.show("expired", worker, [("wake", .text(wake))])
         case .lost(let wake): Line.show("lost", worker, [("wake", .text(wake))])
         case .handlerFailed(let wake, _): Line.show("threw", worker, [("wake", .text(wake))])
+        case .released(let wake, let reason):
+            Line.show("released", worker, [("wake", .text(wake)), ("reason", .text(reason))])
         case .delivered(let wake, let result):
             Line.show("delivered", worker, [("wake", .text(wake)), ("result", .text(result.rawValue))])
         case .dropped(let wake, let result, let reason):

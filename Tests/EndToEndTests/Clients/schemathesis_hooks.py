@@ -17,7 +17,7 @@ import schemathesis
 
 TOPIC = "com.example.schemathesis"
 WAIT_SECONDS = 30
-OF_A_WAKE = {"reportResult", "extendWake", "reportProgress"}
+OF_A_WAKE = {"reportResult", "extendWake", "releaseWake", "reportProgress"}
 
 address = os.environ.get("WAKEGATE_PLAIN")
 numbers = itertools.count(1)
@@ -48,11 +48,13 @@ class Stream:
 # The stream whose wakes are used, and those that are there to be drained, each held open until it ends.
 worker = None
 drained = []
+# The stream whose wake is given back: a stream that gave back three gets no more.
+giver = None
 
 
-def push():
+def push(topic=TOPIC):
     connection = http.client.HTTPConnection(address, timeout=WAIT_SECONDS)
-    headers = {"apns-topic": TOPIC, "apns-push-type": "background", "apns-priority": "5"}
+    headers = {"apns-topic": topic, "apns-push-type": "background", "apns-priority": "5"}
     connection.request("POST", f"/3/device/{next(numbers):064x}", '{"aps":{"content-available":1}}', headers)
     answer = connection.getresponse()
     assert answer.status == 200, answer.read()
@@ -65,6 +67,17 @@ def fresh_wake():
         worker = worker or Stream(TOPIC)
         push()
         return worker.wake()
+
+
+def wake_to_release():
+    global giver
+    with lock:
+        if giver:
+            giver.connection.close()
+        topic = f"{TOPIC}.released{next(numbers)}"
+        giver = Stream(topic)
+        push(topic)
+        return giver.wake()
 
 
 def fresh_stream():
@@ -80,7 +93,7 @@ def before_call(context, case, kwargs):
     if address is None or next(calls) % 2 == 1:
         return
     if name in OF_A_WAKE and re.fullmatch("[0-9a-f]{32}", str(values.get("wake", ""))):
-        case.path_parameters["wake"] = fresh_wake()
+        case.path_parameters["wake"] = wake_to_release() if name == "releaseWake" else fresh_wake()
     elif name == "drainStream" and re.fullmatch("[ -~]+", str(values.get("stream", ""))) and "/" not in values["stream"]:
         case.path_parameters["stream"] = fresh_stream()
 

@@ -210,6 +210,7 @@ extension SharedComparison {
             switch choice {
             case 0: "\(dispatcher.extend(twin(wake), by: milliseconds))"
             case 1: "\(dispatcher.progress(progress, wake: twin(wake)))"
+            case 2: "\(dispatcher.release(twin(wake), reason: "no interpreter"))"
             default: "\(dispatcher.report(isPush ? .push(fetched) : .task(done), wake: twin(wake)))"
             }
         }

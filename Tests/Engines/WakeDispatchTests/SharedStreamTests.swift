@@ -167,6 +167,38 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
     }
 
+    @Test("A wake that its worker gives back at another gateway frees its slot, and counts as given back")
+    func releasedElsewhere() throws {
+        self.rig.subscribe(1, slots: 5)
+        self.commit(try self.step { for device in 1...3 { self.rig.push(device) } })
+        let stream = DispatchRig.address(1)
+        for delivery in self.rig.takeDeliveries() {
+            self.rig.dispatcher.wakeEndedElsewhere(delivery.wake, .lost)
+            #expect(self.rig.output.take() == [.released(delivery.wake, stream)])
+        }
+        #expect(self.counts.busy == 0 && self.counts.stalled == 1)
+        #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
+    }
+
+    @Test("A release that was undone is none, and its stream holds the wake again")
+    func undoneRelease() throws {
+        self.rig.subscribe(1)
+        self.commit(try self.step { self.rig.push(1) })
+        for _ in 0..<2 {
+            let wake = try #require(self.rig.takeDeliveries().last).wake
+            self.commit(try self.step { #expect(self.rig.dispatcher.release(wake, reason: "a") == .released) })
+            self.commit(try self.step())
+        }
+        let wake = try #require(self.rig.takeDeliveries().last).wake
+        let third = try self.step { #expect(self.rig.dispatcher.release(wake, reason: "b") == .released) }
+        #expect(self.counts.stalled == 1)
+        #expect(self.rig.dispatcher.undo(third.streams).isEmpty)
+        #expect(self.counts.stalled == 0 && self.counts.busy == 1)
+        let again = try self.step { #expect(self.rig.dispatcher.release(wake, reason: "c") == .released) }
+        self.commit(again)
+        #expect(self.counts.stalled == 1 && self.counts.stallReason?.hasSuffix(": c") == true)
+    }
+
     @Test("A gateway that was taken for dead tells its workers that their wakes are lost")
     func dead() throws {
         self.rig.subscribe(1)

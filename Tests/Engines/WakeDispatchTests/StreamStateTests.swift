@@ -24,6 +24,8 @@ struct StreamStateTests {
         case extend
         /// The worker never got the wake that it holds.
         case lose
+        /// The worker could not begin the wake that it holds.
+        case giveBack
         case subscribeAgain, end, drain, pause, resume
         case oneSlot, threeSlots, oneByte, manyBytes
         /// The gateway is about to end; another device gets a push.
@@ -73,6 +75,13 @@ struct StreamStateTests {
         (.extend, Self.nothing),
         (
             .lose,
+            [
+                .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
+                .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
+            ]
+        ),
+        (
+            .giveBack,
             [
                 .init(.free, .release, .same), .init(.busy, .release, .same), .init(.full, .release, .same),
                 .init(.paused, .release), .init(.stalled, .release), .init(.ended, .release, .drained), .init(.ended),
@@ -166,6 +175,7 @@ struct StreamStateTests {
             case .lateReport: self.rig.report(.newData, self.expired)
             case .extend: _ = dispatcher.extend(self.wake, by: 210_000)
             case .lose: dispatcher.lose(self.wake, on: Self.address, takingBackAttempt: true)
+            case .giveBack: _ = dispatcher.release(self.wake, reason: "no interpreter")
             case .subscribeAgain: self.rig.subscribe(1, slots: 2)
             case .end: self.rig.endStream(1)
             case .drain: _ = dispatcher.streamDraining(Self.address) { _ in true }

@@ -95,7 +95,110 @@ struct StreamTests {
         let (rig, _) = Self.stalled()
         #expect(rig.takeDeliveries().isEmpty)
         #expect(rig.engine.totals.held[.worker] == 1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 0))
+        let counts = rig.dispatcher.workerCounts(nil)
+        #expect((counts.connected, counts.slots, counts.busy, counts.stalled) == (1, 4, 0, 1))
+        #expect(counts.stallReason?.contains("nothing was ever received from it") == true)
+    }
+
+    /// Gives back the last wake that was delivered.
+    ///
+    /// - Returns: the wake that this brings, and its stream.
+    private func giveBack(_ rig: DispatchRig, _ reason: String = "no interpreter") throws -> Delivery? {
+        let wake = try #require(rig.takeDeliveries().last?.wake)
+        _ = rig.output.take()
+        #expect(rig.dispatcher.release(wake, reason: reason) == .released)
+        #expect(rig.engine.totals.accepted == rig.engine.totals.accountedFor)
+        return rig.output.deliveries.last
+    }
+
+    @Test("A wake that is given back goes to another stream first, without an attempt")
+    func givenBack() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4)
+        rig.subscribe(2, slots: 1)
+        rig.push(1)
+        let first = try #require(rig.output.deliveries.last)
+        let second = try #require(try self.giveBack(rig))
+        #expect(second.stream != first.stream && second.token == first.token && second.push?.attempts == 1)
+        let third = try #require(try self.giveBack(rig))
+        #expect(third.stream == first.stream && third.push?.attempts == 1)
+        #expect(rig.engine.totals.results[.lost] == 2 && rig.engine.totals.results[.failed] == 0)
+        #expect(rig.dispatcher.release(first.wake, reason: "") == .ended(.push(.lost)), "it was given back before")
+        #expect(rig.report(.newData, first.wake) == .endedOtherwise(.push(.lost)))
+        #expect(rig.dispatcher.release(WakeID(random: (1, 1)), reason: "") == .unknown)
+        #expect(rig.report(.newData, third.wake) == .ended)
+    }
+
+    @Test("A wake that is given back goes to its own stream again when no other is free")
+    func givenBackAlone() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        rig.subscribe(2, slots: 1, devices: [7])
+        rig.push(1)
+        #expect(try self.giveBack(rig)?.stream == DispatchRig.address(1))
+    }
+
+    @Test("A stream that gave back three wakes in a row is stalled for that reason until it answers one")
+    func stallsByReleases() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 2)
+        rig.push(1)
+        rig.push(2)
+        let other = try #require(rig.output.deliveries.first).wake
+        for _ in 0..<2 { #expect(try self.giveBack(rig) != nil) }
+        #expect(rig.dispatcher.workerCounts(nil).stalled == 0)
+        #expect(try self.giveBack(rig, "/bin/x cannot be started") == nil)
+        let stream = try #require(rig.dispatcher.streams(countMax: 1).first)
+        #expect(stream.state == .stalled)
+        #expect(stream.trouble == "it gave back 3 wakes in a row that it could not begin: /bin/x cannot be started")
+        let counts = rig.dispatcher.workerCounts(nil)
+        #expect(counts.stalled == 1 && counts.stallReason?.hasSuffix("/bin/x cannot be started") == true)
+        rig.report(.newData, other)
+        #expect(rig.dispatcher.workerCounts(nil).stalled == 0)
+        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble == nil)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)], "the push that waited")
+    }
+
+    @Test("A stream that ends while it is stalled is counted no more, and the next one begins without a stall")
+    func stalledStreamEnds() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        rig.push(1)
+        for _ in 0..<3 { _ = try self.giveBack(rig) }
+        #expect(rig.dispatcher.workerCounts(nil).stalled == 1)
+        rig.endStream(1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init())
+        rig.subscribe(1, slots: 1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
+    }
+
+    @Test("A stream that drains ends after it gave its last wake back")
+    func drainsByRelease() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        rig.push(1)
+        let wake = try #require(rig.takeDeliveries().last).wake
+        #expect(rig.dispatcher.streamDraining(DispatchRig.address(1)) { _ in true })
+        _ = rig.output.take()
+        #expect(rig.dispatcher.release(wake, reason: "") == .released)
+        let stream = DispatchRig.address(1)
+        #expect(rig.output.take() == [.released(wake, stream), .drained(stream)])
+    }
+
+    @Test("A first wake that expires on a stream from which nothing came puts its delivery in doubt")
+    func neverHeard() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 2)
+        rig.push(1)
+        rig.advance(by: 30_000)
+        #expect(rig.dispatcher.snapshot(rig.rig.index(1)).silentWorker != nil)
+        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble?.hasSuffix("a buffering proxy?") == true)
+        _ = rig.takeDeliveries()
+        rig.push(2)
+        let wake = try #require(rig.takeDeliveries().last).wake
+        _ = rig.dispatcher.extend(wake, by: 1000)
+        #expect(rig.dispatcher.snapshot(rig.rig.index(1)).silentWorker == nil, "the worker has asked for more time")
+        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble == nil)
     }
 
     @Test("Two in a row stall nothing, and an answer between them starts the count again")

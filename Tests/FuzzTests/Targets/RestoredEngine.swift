@@ -78,7 +78,7 @@ enum RestoredEngine {
         case 0: _ = engine.launchForced(device)
         case 1: if let wake { _ = engine.report(.push(.failed), wake: wake) }
         case 2: if let wake { _ = engine.report(.push(.newData), wake: wake) }
-        case 3: if let wake { engine.lose(wake, takingBackAttempt: true) }
+        case 3: if let wake { _ = engine.release(wake) }
         case 4: _ = engine.expireForced(device)
         case 5: engine.unregister(device)
         default:

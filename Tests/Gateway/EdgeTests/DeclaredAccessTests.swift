@@ -36,6 +36,7 @@ struct DeclaredAccessTests {
         pushWay operator everyTopic answered
         ready operator nothing answered
         registerDevice worker topicInPath refused
+        releaseWake worker topicOfSubject refused
         reload operator everyTopic answered
         removeDevice worker topicOfSubject refused
         removeFaultRule operator everyTopic answered

@@ -86,7 +86,8 @@ struct OperationTableTests {
         arguments: [
             ("GET", "/v1/topics/a/wakes", "subscribe(a)"), ("HEAD", "/v1/topics/a/wakes", "allow GET"),
             ("GET", "/v1/topics/topics/wakes", "subscribe(topics)"), ("POST", "/v1/wakes/1", "reportResult(1)"),
-            ("POST", "/v1/wakes/1/extend", "extendWake(1)"), ("PUT", "/v1/devices/ab", "allow DELETE"),
+            ("POST", "/v1/wakes/1/extend", "extendWake(1)"), ("POST", "/v1/wakes/1/release", "releaseWake(1)"),
+            ("GET", "/v1/wakes/1/release", "allow POST"), ("PUT", "/v1/devices/ab", "allow DELETE"),
             ("POST", "/v1/streams/0-1-1-1/drain", "drainStream(0-1-1-1)"), ("GET", "/v1/stats", nil),
             ("POST", "/v1/devices/ab/sessions/s", "transfersFinished(ab, s)"),
             ("GET", "/v1/topics/a/resources", "resources(a)"), ("GET", "/v1/tasks", nil),

@@ -301,6 +301,10 @@ final class Requests {
         self.ask(request, .extendWake, .extend(Named(wake), milliseconds: nil))
     }
 
+    func release(_ request: Int, _ wake: WakeID, _ reason: String = "no interpreter") {
+        self.ask(request, .releaseWake, .release(Named(wake), reason: reason))
+    }
+
     func drainStream(_ request: Int, _ stream: Int) {
         self.ask(request, .drainStream, .drainStream(Self.address(stream)))
     }
@@ -513,6 +517,7 @@ final class HistoryRig {
                     Explanation(
                         device: engine.snapshot(index),
                         webhook: nil,
+                        workers: .init(),
                         policy: nil,
                         now: now,
                         offset: offset

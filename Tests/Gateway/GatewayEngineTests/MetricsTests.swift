@@ -58,6 +58,7 @@ struct MetricsTests {
         #expect(reading["wakegate_launch_lateness_seconds_count"] == 2)
         #expect(reading["wakegate_workers_connected"] == 1)
         #expect(reading["wakegate_worker_slots_busy"] == 1)
+        #expect(reading["wakegate_workers_stalled"] == 0)
         #expect(reading["wakegate_connections", "listener", "edge"] == 7)
         #expect(reading["wakegate_certificate_expiry_timestamp_seconds"] == 2_000_000)
         #expect(reading["wakegate_process_start_time_seconds"] == 1000.5)

@@ -106,7 +106,7 @@ function updateWorkers(event) {
         slots(worker.busy, worker.slots), cell(shown(rates, 0)),
         cell(count(worker.wakes)),
         cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
-        el("td", {}, badge(text, ink)));
+        el("td", worker.reason ? { title: worker.reason } : {}, badge(text, ink)));
     }));
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
 }

@@ -9,7 +9,9 @@ import WakeDispatch
 
 extension Operation {
     /// Wakes: workers subscribe to them and answer them.
-    package static let workers = [subscribe, reportResult, extendWake, reportProgress, drainStream]
+    package static let workers = [
+        subscribe, reportResult, extendWake, releaseWake, reportProgress, drainStream,
+    ]
 
     package static let subscribe = Operation(
         "subscribe",
@@ -52,6 +54,20 @@ extension Operation {
     ) { call throws(APIError) in
         let milliseconds = try RequestBody.extension(call.body)
         return .asked(.extend(try call.wake(), milliseconds: milliseconds))
+    }
+
+    package static let releaseWake = Operation(
+        "releaseWake",
+        .post,
+        "/v1/wakes/{wake}/release",
+        on: .edge,
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [204, 400, 404, 409],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        let reason = try RequestBody.release(call.body)
+        return .asked(.release(try call.wake(), reason: reason))
     }
 
     package static let reportProgress = Operation(

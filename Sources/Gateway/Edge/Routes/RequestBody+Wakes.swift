@@ -60,6 +60,18 @@ extension RequestBody {
         )
     }
 
+    /// What a worker says about a wake that it could not begin; empty if it says nothing.
+    ///
+    /// - Throws: `APIError` with reason `BadRelease`.
+    package static func release(_ body: ByteView) throws(APIError) -> String {
+        guard !body.isEmpty else { return "" }
+        let object = try self.object(body, reason: "BadRelease")
+        if let other = object.members.map(\.name).first(where: { $0 != "reason" }) {
+            throw APIError(400, "BadRelease", "\(other) is not a member of a release; it takes reason alone.")
+        }
+        return try self.text("reason", of: object, reason: "BadRelease") ?? ""
+    }
+
     private static func units(_ field: String, of object: JSONValue) throws(APIError) -> UInt64 {
         guard case .number(let number)? = object[field], let units = UInt64(exactly: number.double),
             units <= Self.unitsMax
@@ -83,7 +95,7 @@ extension RequestBody {
         return text
     }
 
-    /// The most bytes of a title or a subtitle.
+    /// The most bytes of a title, a subtitle, or the reason of a release.
     static let textBytesMax = 256
     /// The largest count: the last whole number that every JSON reader keeps.
     static let unitsMax: UInt64 = 1 << 53 - 1

@@ -1,6 +1,7 @@
 import Bytes
 package import DeviceEngine
 package import LaunchPolicy
+package import WakeDispatch
 
 /// Everything the policy knows of one device, as `GET /v1/devices/<token>` answers it.
 package struct Explanation {
@@ -10,6 +11,8 @@ package struct Explanation {
     let device: DeviceSnapshot
     /// How the webhook of its topic is; nil when it has none.
     let webhook: WebhookStatus?
+    /// The workers of its topic.
+    let workers: Dispatcher.WorkerCounts
     /// The launch policy that decides.
     let policy: PolicyVersions.Version?
     let now: Instant
@@ -18,12 +21,14 @@ package struct Explanation {
     package init(
         device: DeviceSnapshot,
         webhook: WebhookStatus?,
+        workers: Dispatcher.WorkerCounts,
         policy: PolicyVersions.Version?,
         now: Instant,
         offset: WallOffset
     ) {
         self.device = device
         self.webhook = webhook
+        self.workers = workers
         self.policy = policy
         self.now = now
         self.offset = offset
@@ -86,7 +91,13 @@ package struct Explanation {
     }
 
     private var reasoning: Reasoning {
-        Reasoning(device: self.device, webhook: self.webhook, now: self.now, offset: self.offset)
+        Reasoning(
+            device: self.device,
+            webhook: self.webhook,
+            workers: self.workers,
+            now: self.now,
+            offset: self.offset
+        )
     }
 
     /// When the budget window that is open now ends.

@@ -2,16 +2,29 @@ import DeviceEngine
 import LaunchPolicy
 import Platform
 import Text
+import WakeDispatch
 
 /// Says in one sentence why a device is or is not being woken, and what would change that.
 struct Reasoning {
     let device: DeviceSnapshot
     /// How the webhook of its topic is; nil when it has none.
     let webhook: WebhookStatus?
+    /// The workers of its topic.
+    let workers: Dispatcher.WorkerCounts
     let now: Instant
     let offset: WallOffset
 
-    var sentence: String {
+    var sentence: String { self.silence.map { "\(self.state) \($0)" } ?? self.state }
+
+    /// The doubt that a worker receives its wakes at all; nil if there is none.
+    private var silence: String? {
+        self.device.silentWorker.map { worker in
+            "Its last wake expired unanswered on the stream of \(worker), from which nothing was ever received: the "
+                + "worker may not have received it: a buffering proxy?"
+        }
+    }
+
+    private var state: String {
         let state = self.device.state
         if let inFlight = state.inFlight {
             let behind = state.pending == nil ? "" : "; a newer push waits for it to end"
@@ -31,6 +44,11 @@ struct Reasoning {
                 + "\(self.time(other.deadline))."
         }
         if let webhook = self.webhook { return webhook.reason(topic: self.device.topic) }
+        if let reason = self.workers.stallReason {
+            return "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device. "
+                + "Stalled streams, which get no wakes until they answer one or subscribe again: "
+                + "\(self.workers.stalled) of \(self.workers.connected), such as that of \(reason)."
+        }
         return "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device: "
             + "start one (wakegate worker --topic \(self.device.topic) -- COMMAND), or give it more slots."
     }

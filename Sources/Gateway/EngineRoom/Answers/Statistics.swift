@@ -37,10 +37,7 @@ package struct Statistics: Sendable {
         writer.key("sessions")
         self.books.sessions.write(results: self.books.tasks[.urlSession], to: &writer)
         writer.key("workers")
-        writer.counts([
-            ("connected", Int64(self.workers.connected)), ("slots", Int64(self.workers.slots)),
-            ("busy", Int64(self.workers.busy)),
-        ])
+        self.writeWorkers(to: &writer)
         writer.key("devices")
         writer.beginObject()
         writer.key("registered")
@@ -61,6 +58,18 @@ package struct Statistics: Sendable {
         self.cluster?.writeMembers(to: &writer)
         writer.key("since")
         writer.string(WallTime.text(self.since))
+        writer.endObject()
+    }
+
+    private func writeWorkers(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("connected")
+        writer.integer(self.workers.connected)
+        writer.key("slots")
+        writer.integer(self.workers.slots)
+        writer.key("busy")
+        writer.integer(self.workers.busy)
+        self.workers.writeStalls(to: &writer)
         writer.endObject()
     }
 
@@ -107,5 +116,16 @@ package struct Statistics: Sendable {
     private var pushesPerLaunch: Double {
         guard self.books.launched > 0 else { return 0 }
         return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
+    }
+}
+
+extension Dispatcher.WorkerCounts {
+    /// Appends the number of stalled streams, and why one of them is.
+    func writeStalls(to writer: inout JSONWriter) {
+        writer.key("stalled")
+        writer.integer(self.stalled)
+        guard let reason = self.stallReason else { return }
+        writer.key("stallReason")
+        writer.string(reason)
     }
 }

@@ -72,6 +72,7 @@ struct EngineMetrics {
         text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
         let workers = self.workspace.workerCounts(nil)
         text.value(.workersConnected, Int64(workers.connected))
+        text.value(.workersStalled, Int64(workers.stalled))
         text.value(.workerSlots, Int64(workers.slots))
         text.value(.workerSlotsBusy, Int64(workers.busy))
         text.values(.webhooks, WebhookState.names.map { ($0, self.webhookCount($0)) })

@@ -79,6 +79,15 @@ struct Reach {
         }
     }
 
+    /// - `reason`: what the worker says about it.
+    func release(_ name: Named<WakeID>, _ reason: String) throws(APIError) -> Outcome {
+        switch self.dispatcher.release(try self.wake(name), reason: reason) {
+        case .released: return .done
+        case .ended(let outcome): throw .wakeEnded(outcome.name)
+        case .unknown: throw .unknownWake
+        }
+    }
+
     func drain(_ stream: StreamAddress) throws(APIError) -> Outcome {
         let isThere = self.dispatcher.streamDraining(stream) { self.caller.reaches($0, in: self.engine) }
         guard isThere else { throw .unknownStream }

@@ -98,6 +98,7 @@ package final class RequestDesk {
         case .report(let wake, let report): return .outcome(try reach.report(wake, report))
         case .progress(let wake, let progress): return .outcome(try tasks.progress(wake, progress))
         case .extend(let wake, let milliseconds): return .outcome(try reach.extend(wake, by: milliseconds))
+        case .release(let wake, let reason): return .outcome(try reach.release(wake, reason))
         case .drainStream(let stream): return .outcome(try reach.drain(stream))
         case .register(let token, let topic): return .outcome(try self.register(token, topic, reach))
         case .unregister(let device): return .outcome(try reach.unregister(device))
@@ -177,6 +178,7 @@ package final class RequestDesk {
         return Explanation(
             device: snapshot,
             webhook: self.webhooks[snapshot.topic],
+            workers: reach.workspace.workerCounts(reach.workspace.engine.topic(of: device.index)),
             policy: self.records.policies.current,
             now: reach.workspace.engine.now,
             offset: reach.workspace.offset

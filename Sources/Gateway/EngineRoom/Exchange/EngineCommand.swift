@@ -69,6 +69,8 @@ package enum EngineVerb: Sendable {
     case progress(Named<WakeID>, TaskProgress)
     /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
     case extend(Named<WakeID>, milliseconds: Int64?)
+    /// Gives back a wake that the worker could not begin, with what it says about that.
+    case release(Named<WakeID>, reason: String)
     /// No more wakes for a stream, which ends after its last.
     case drainStream(StreamAddress)
     case register(DeviceToken, topic: [UInt8])
@@ -121,7 +123,7 @@ package enum EngineVerb: Sendable {
     /// Whether it is about one wake or one device, and takes the engine no longer than a push.
     var isBrief: Bool {
         switch self {
-        case .report, .progress, .extend, .register: true
+        case .report, .progress, .extend, .release, .register: true
         case _: false
         }
     }

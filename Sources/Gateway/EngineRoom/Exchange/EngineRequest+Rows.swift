@@ -34,7 +34,7 @@ extension EngineRequest {
     var mayChangeConditions: Bool {
         switch self.verb {
         case .conditions, .register: true
-        case .subscribe, .report, .progress, .extend, .drainStream, .unregister, .submitTask, .cancelTask,
+        case .subscribe, .report, .progress, .extend, .release, .drainStream, .unregister, .submitTask, .cancelTask,
             .transfersFinished, .listTasks, .tasks, .devices, .resources, .simulateTaskLaunch, .simulateTaskExpiration,
             .simulateLaunch, .simulateExpiration, .pauseTopic, .testPush, .pendingPush, .cancelPending, .explain,
             .devicePushes, .deviceEvents, .whatIf, .push, .pushes, .listedPushes, .statistics, .topicStatistics,
@@ -48,7 +48,8 @@ extension EngineRequest {
         switch self.verb {
         case .subscribe(let topic, _): .topic(topic)
         case .drainStream, .resources, .push, .pushes, .listedPushes, .readiness: .nothing
-        case .report(let wake, _), .progress(let wake, _), .extend(let wake, _): .row(.wake(wake.rowName))
+        case .report(let wake, _), .progress(let wake, _), .extend(let wake, _), .release(let wake, _):
+            .row(.wake(wake.rowName))
         case .register(let token, _): .row(.device(token))
         case .unregister(let device), .conditions(let device, _), .submitTask(let device, _),
             .cancelTask(let device, _), .transfersFinished(let device, _), .listTasks(let device),

@@ -113,6 +113,10 @@ struct LiveReport {
             writer.integer(stream.executionWindow)
             writer.key("state")
             writer.string(stream.snapshot.state.rawValue)
+            if let trouble = stream.snapshot.trouble {
+                writer.key("reason")
+                writer.string(trouble)
+            }
             writer.endObject()
         }
         writer.endArray()

@@ -134,6 +134,11 @@ extension Metric {
     static let workersConnected = Metric("wakegate_workers_connected", .gauge, "Workers' streams and webhooks.")
     static let workerSlots = Metric("wakegate_worker_slots", .gauge, "How many wakes all workers may hold at once.")
     static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "How many wakes all workers hold.")
+    static let workersStalled = Metric(
+        "wakegate_workers_stalled",
+        .gauge,
+        "Streams of this gateway that get no wakes, as three in a row expired on them or were given back."
+    )
     static let webhooks = Metric("wakegate_webhooks", .gauge, by: ["state"], "Webhooks by what they are at.")
     static let topics = Metric("wakegate_topics", .gauge, "Topics that a device, a worker or the configuration named.")
 }
@@ -279,7 +284,7 @@ extension Metric {
     ]
 
     private static let ofTheGateway = [
-        devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected,
+        devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected, workersStalled,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
         topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
         clusterAttached, clusterGateways, clusterLag, clusterDiffers, limitsMet, connections, draining,

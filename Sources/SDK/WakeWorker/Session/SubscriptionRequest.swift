@@ -105,6 +105,12 @@ struct SubscriptionRequest: Sendable {
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
     }
 
+    /// Gives a wake back.
+    func release(_ wake: String, _ release: WakeRelease) throws(WakeWorkerError) -> HTTPRequest {
+        let body = Array("{\"reason\":\(JSONText.string(release.reason))}".utf8)
+        return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/release", body: body)
+    }
+
     /// Tells how far a continued task is.
     func progress(_ progress: TaskProgress, wake: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/progress", body: progress.json)

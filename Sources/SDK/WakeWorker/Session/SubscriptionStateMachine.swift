@@ -99,6 +99,15 @@ extension SubscriptionStateMachine {
         }
     }
 
+    /// Subscribes again at once.
+    ///
+    /// - Returns: true if there was a stream, which the caller ends.
+    package mutating func renewed(now: Int64) -> Bool {
+        guard case .subscribed = self.state else { return false }
+        self.state = .waiting(until: now)
+        return true
+    }
+
     package enum StreamEndedAction: Hashable, Sendable {
         case retry(inMilliseconds: Int64)
         case over

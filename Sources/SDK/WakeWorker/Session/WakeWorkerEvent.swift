@@ -19,6 +19,8 @@ public enum WakeWorkerEvent: Sendable {
     case lost(wake: String)
     /// The handler threw; the wake counts as failed.
     case handlerFailed(wake: String, error: any Error)
+    /// The handler threw ``WakeRelease``, and the gateway has taken the wake back.
+    case released(wake: String, reason: String)
     /// The gateway has the result, for certain.
     case delivered(wake: String, result: BackgroundFetchResult)
     /// The result did not count, or could not be delivered in time.

@@ -54,7 +54,17 @@ extension WorkerSession {
         self.subscription.accepted(now: loop.now)
         self.isConnectionDoubtful = false
         self.reports.subscriptionChanged(true, on: loop)
-        self.events.yield(.subscribed)
+        if !self.isRenewing { self.events.yield(.subscribed) }
+        self.isRenewing = false
+    }
+
+    /// Subscribes again: the gateway gives the stream no more wakes, as the worker gave several back.
+    func renewStream(on loop: HTTPLoop) {
+        self.releases.streamEnded()
+        guard let stream = self.stream, self.subscription.renewed(now: loop.now) else { return }
+        loop.cancel(stream)
+        self.stream = nil
+        self.isRenewing = true
     }
 
     func received(_ bytes: [UInt8], on loop: HTTPLoop) {
@@ -122,6 +132,8 @@ extension WorkerSession {
     /// The stream is gone, and with it its unanswered wakes: they launch again elsewhere, so their handlers stop.
     private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
         self.stream = nil
+        self.isRenewing = false
+        self.releases.streamEnded()
         self.reports.subscriptionChanged(false, on: loop)
         for wake in Array(self.wakes.keys) { self.wakeEnded(wake, .lost, .lost, on: loop) }
         guard isPassing else {

@@ -109,7 +109,8 @@ extension WorkerSession {
     /// Nothing keeps the outcome of a handler from being told any more.
     func outcomeKnown(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         if case .failure(let error) = outcome, self.wakes[id]?.machine.isRunning == true {
-            self.events.yield(.handlerFailed(wake: id, error: error))
+            self.wakes[id]?.release = error as? WakeRelease
+            if !(error is WakeRelease) { self.events.yield(.handlerFailed(wake: id, error: error)) }
         }
         switch self.wakes[id]?.machine.handlerEnded(try? outcome.get()) {
         case .send(let result): self.send(result, id, on: loop)
@@ -180,7 +181,12 @@ extension WorkerSession {
 extension WorkerSession {
     private func send(_ result: BackgroundFetchResult, _ id: String, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
-            var request = try self.request.result(result, wake: id, isTask: self.wakes[id]?.isTask == true)
+            var request: HTTPRequest
+            if let release = self.wakes[id]?.release {
+                request = try self.request.release(id, release)
+            } else {
+                request = try self.request.result(result, wake: id, isTask: self.wakes[id]?.isTask == true)
+            }
             request.isFresh = self.wakes[id]?.isConnectionDoubtful == true
             self.purposes[try self.start(request, on: loop)] = .result(wake: id)
         } catch {
@@ -197,10 +203,14 @@ extension WorkerSession {
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
             case .success(let response):
+                let refusal = GatewayEndpoint.refusal(response)
+                // A gateway of an earlier version takes no wake back: there the wake has failed.
+                let takesNoRelease = self.wakes[wake]?.release != nil && refusal.refusal?.reason == "BadPath"
+                if takesNoRelease { self.wakes[wake]?.release = nil }
                 let answer: WakeStateMachine.Answer =
-                    self.request.endpoint.isPassing(response.status)
+                    takesNoRelease || self.request.endpoint.isPassing(response.status)
                     ? .failed(retryAfter: Self.retryAfter(response)) : .refused
-                self.resultAnswered(wake, answer, GatewayEndpoint.refusal(response), on: loop)
+                self.resultAnswered(wake, answer, refusal, on: loop)
             case .failure(let error):
                 if error.code == .timedOut { self.wakes[wake]?.isConnectionDoubtful = true }
                 let answer: WakeStateMachine.Answer =
@@ -218,6 +228,12 @@ extension WorkerSession {
     ) {
         switch self.wakes[id]?.machine.answered(answer, now: loop.now, using: &self.generator) {
         case .delivered(let result):
+            if let release = self.wakes[id]?.release {
+                self.releases.released(now: loop.now, using: &self.generator)
+                self.events.yield(.released(wake: id, reason: release.reason))
+                break
+            }
+            self.releases.answered()
             let isTask = self.wakes[id]?.isTask == true
             self.events.yield(
                 isTask ? .taskDelivered(wake: id, success: result.isSuccess) : .delivered(wake: id, result: result)

@@ -23,6 +23,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var reports = ProgressStateMachine()
         /// How its handler has ended, while that waits for the last report of its progress.
         var heldOutcome: Outcome?
+        /// Set if the wake is given back instead of a result.
+        var release: WakeRelease?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
     }
@@ -38,7 +40,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
 
     /// What has a moment of its own.
     enum Timer: Hashable, Sendable {
-        case subscription, stop, drain
+        case subscription, renewal, stop, drain
         case wake(String)
     }
 
@@ -56,6 +58,10 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     var subscription = SubscriptionStateMachine(now: 0)
     var stream: HTTPRequestID?
     var head: HTTPResponse?
+    /// Wakes that were given back.
+    var releases = ReleaseStateMachine()
+    /// True while the worker subscribes again because its stream was stalled.
+    var isRenewing = false
     /// The last stream fell silent: its connection may be dead, and others may keep it open.
     var isConnectionDoubtful = false
     var parser = ServerSentEventParser(bytesMax: WorkerSession.eventBytesMax)
@@ -162,6 +168,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         while let timer = self.timers.popDue(now) {
             switch timer {
             case .subscription: self.subscriptionMoment(on: loop)
+            case .renewal: self.renewStream(on: loop)
             case .stop: self.stopMoment(on: loop)
             case .drain: if self.stream != nil { self.drain(on: loop) }
             case .wake(let wake): self.wakeMoment(wake, on: loop)
@@ -185,6 +192,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         let action = self.stop.workChanged(handlers: self.runningHandlers, wakes: self.wakes.count, now: loop.now)
         if isDone || action == .end { return self.end(on: loop) }
         self.timers.set(.subscription, to: self.subscription.nextMoment)
+        self.timers.set(.renewal, to: self.wakes.isEmpty ? self.releases.renewAt : nil)
         self.timers.set(.stop, to: self.stop.nextMoment)
         loop.setMoment(self.timers.first, for: self)
     }

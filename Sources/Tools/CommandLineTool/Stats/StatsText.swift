@@ -25,6 +25,9 @@ package enum StatsText {
         rows += [
             ("workers connected", self.number(workers["connected"])),
             ("  slots busy", "\(self.number(workers["busy"])) of \(self.number(workers["slots"]))"),
+        ]
+        if let stalled = self.stalled(workers) { rows.append(("  stalled", stalled)) }
+        rows += [
             ("devices registered", self.number(devices["registered"])),
             ("  held", self.sum(devices["held"])),
             ("limits met", self.sum(stats["limits"])),
@@ -35,6 +38,11 @@ package enum StatsText {
         }
         rows += self.gateways(stats)
         return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
+    }
+
+    /// How many streams are stalled, and the reason of one; nil if none is.
+    private static func stalled(_ workers: JSONValue) -> String? {
+        workers["stallReason"]?.text.map { "\(self.number(workers["stalled"])), \($0)" }
     }
 
     /// The gateways on the same database; nothing where there is none.
@@ -107,6 +115,7 @@ package enum StatsText {
         for topic in topics {
             text += self.padded(TerminalText.harmless(topic["topic"]?.text ?? ""), to: max(width, 7))
             text += columns.map { self.padded(self.number(topic[$0]), to: 10) }.joined() + "\n"
+            if let stalled = self.stalled(topic) { text += "  stalled \(TerminalText.harmless(stalled))\n" }
             if let webhook = topic["webhook"] { text += "  webhook \(TerminalText.harmless(self.webhook(webhook)))\n" }
         }
         return text

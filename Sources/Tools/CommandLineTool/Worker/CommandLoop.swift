@@ -47,6 +47,8 @@ final class CommandLoop {
     private let signals: Int32
     private var handlers: SignalHandlers?
     private var isStopping = false
+    /// True if the log has said that the command cannot be started, and it has not been started since.
+    private var isStartFailureTold = false
     private var jobs: [Int32: Job] = [:]
     /// Our standard output and error, as the commands' outputs go to them.
     private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
@@ -152,12 +154,27 @@ extension CommandLoop {
             guardedBy: self.commandGuard
         )
         guard let process else {
-            self.log("\(self.settings.command[0]) cannot be started: \(SystemError(errno).message)")
-            return run.end(.cutShort)
+            let reason = SystemError(errno).message
+            return self.notStarted(run, "\(self.settings.command[0]) cannot be started: \(reason)")
+        }
+        if self.isStartFailureTold {
+            self.isStartFailureTold = false
+            self.log("\(self.settings.command[0]) can be started again")
         }
         let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.work.wake) }
         self.jobs[process.pid] = Job(process: process, run: run, lines: lines)
         run.pid = process.pid
+    }
+
+    private func notStarted(_ run: CommandRun, _ reason: String) {
+        if !self.isStartFailureTold {
+            self.isStartFailureTold = true
+            self.log(
+                "\(reason); its wakes go back to the gateway for other workers, and after every third one this worker "
+                    + "waits, up to a minute"
+            )
+        }
+        run.end(.notStarted(reason))
     }
 
     /// SIGTERM now, SIGKILL after a while; a command that was not started yet never is.

@@ -5,14 +5,16 @@ final class CommandRun: @unchecked Sendable {
     /// How a command has ended.
     enum Ending: Hashable, Sendable {
         case exited(Int32)
-        /// A signal ended it, or it never ran.
+        /// A signal ended it, or nobody needed it before it ran.
         case cutShort
+        /// The command could not be started, for this reason.
+        case notStarted(String)
 
         /// Nil when it has none.
         var exitStatus: Int32? {
             switch self {
             case .exited(let status): status
-            case .cutShort: nil
+            case .cutShort, .notStarted: nil
             }
         }
     }

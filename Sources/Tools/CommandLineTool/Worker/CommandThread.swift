@@ -1,5 +1,6 @@
 import Platform
 import Synchronization
+import WakeWorker
 
 /// The thread of a `CommandLoop`, and the way to it from tasks.
 final class CommandThread: Sendable {
@@ -35,8 +36,9 @@ final class CommandThread: Sendable {
     ///
     /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
     ///   told before this returns, unless the task is cancelled.
-    /// - Returns: its exit status; nil for a command that a signal ended, or that could not be started.
-    /// - Throws: `CancellationError` when it had to stop and did not succeed all the same.
+    /// - Returns: its exit status; nil for a command that a signal ended.
+    /// - Throws: `WakeRelease` for a command that could not be started; `CancellationError` when it had to stop and did
+    ///   not succeed all the same.
     func run(
         _ work: CommandWork,
         tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
@@ -55,6 +57,7 @@ final class CommandThread: Sendable {
             self.submit { $0.stop(run) }
         }
         await telling
+        if case .notStarted(let reason) = ending { throw WakeRelease(reason) }
         if work.isFailure(exitStatus: ending.exitStatus) { try Task.checkCancellation() }
         return ending.exitStatus
     }

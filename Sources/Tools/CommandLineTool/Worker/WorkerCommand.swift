@@ -66,6 +66,12 @@ extension CommandDefinition {
             gets SIGTERM, and SIGKILL two seconds later.
             """,
             """
+            When COMMAND cannot be started, as its interpreter is missing, say, its wakes go back to the gateway: that
+            costs their pushes no attempt, and other workers get them first. After three in a row the gateway gives this
+            worker no more and shows it as stalled, with the reason; the worker tries again after two seconds, and later
+            after up to a minute.
+            """,
+            """
             For a background task it finds WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE where the request has
             them; for a session WAKEGATE_SESSION and WAKEGATE_COUNT, the number of transfers that have finished.
             WAKEGATE_KIND is push, appRefresh, processing, continued or urlSession. Standard input is empty then, and

@@ -21,7 +21,7 @@ package struct WorkerLog: Sendable {
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
         case .progressRefused(let wake, let reason): self.progressFailed(wake, reason)
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
-        case .started, .lost, .handlerFailed, .delivered, .taskDelivered, .stopping: break
+        case .started, .lost, .handlerFailed, .released, .delivered, .taskDelivered, .stopping: break
         }
     }
 

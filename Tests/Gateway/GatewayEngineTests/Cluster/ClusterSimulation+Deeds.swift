@@ -78,6 +78,8 @@ extension ClusterSimulation {
         case 3: self.ask(place, .other) { $0.simulateExpiration($1, device) }
         case 4:
             self.coverage.note(.removal)
+            // A new registration takes a push under the same name as another one.
+            self.named.removeAll { $0.device == device }
             self.ask(place, .other) { $0.unregister($1, device) }
         case 5: self.ask(place, .other) { $0.register($1, device, topic: self.topic(device)) }
         case 6: self.ask(place, .other) { $0.cancel($1, device, name) }

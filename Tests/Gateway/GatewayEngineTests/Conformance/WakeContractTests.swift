@@ -166,6 +166,90 @@ struct WakeContractTests {
         #expect(try contract.books().results[.lost] == 2, "it had ended")
     }
 
+    @Test("A wake that could not begin goes to another worker, without an attempt", arguments: EngineKind.all)
+    func released(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.subscribe(3, slots: 1) }
+        contract.ask { $0.release(4, wake.id) }
+        #expect(contract.answer(4) == "204" && contract.released(1) == [wake.id] && contract.expired(1).isEmpty)
+        let again = try contract.lastWake()
+        #expect(again.stream == 3 && again.push == wake.push && again.id != wake.id && again.attempt == 1)
+        contract.ask {
+            $0.release(5, wake.id)
+            $0.report(6, wake.id, .newData)
+            $0.release(7, EngineContract.unknownWake)
+        }
+        #expect((5...7).map { contract.answer($0) } == ["409 WakeEnded", "409 WakeEnded", "404 UnknownWake"])
+        #expect(contract.member(5, "outcome") == "lost")
+        contract.ask { $0.report(8, again.id, .newData) }
+        contract.ask { $0.release(9, again.id) }
+        #expect(contract.answer(9) == "409 WakeEnded" && contract.member(9, "outcome") == "newData")
+        let books = try contract.books()
+        #expect((books.completed, books.launched, books.results[.lost], books.results[.failed]) == (1, 2, 1, 0))
+    }
+
+    @Test("A wake that is given back after its deadline has expired", arguments: EngineKind.all)
+    func releasedLate(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 21)
+        contract.ask { $0.release(3, wake.id) }
+        #expect(contract.answer(3) == "409 WakeEnded" && contract.member(3, "outcome") == "expired")
+        #expect(try contract.books().results[.expired] == 1)
+    }
+
+    @Test(
+        "A worker that gives three wakes back in a row gets no more, and everybody is shown why",
+        arguments: EngineKind.all
+    )
+    func stalledByReleases(kind: EngineKind) throws {
+        let (contract, _) = try self.launched(kind)
+        for number in 3...5 {
+            let wake = try contract.lastWake()
+            #expect(wake.stream == 1 && wake.attempt == 1)
+            contract.ask { $0.release(number, wake.id, "/bin/x cannot be started") }
+        }
+        #expect(contract.wakes.count == 3)
+        let reason =
+            "a worker without a name: it gave back 3 wakes in a row that it could not begin: "
+            + "/bin/x cannot be started"
+        for topic in [nil, 0] as [Int?] {
+            let workers = try contract.statistics(topic: topic).workers
+            #expect(workers.stalled == 1 && workers.stallReason == reason)
+        }
+        contract.ask {
+            $0.topics(6)
+            $0.explain(7, 1)
+        }
+        #expect(contract.member(6, "topics", "0", "stalled") == "1")
+        #expect(contract.member(6, "topics", "0", "stallReason") == reason)
+        #expect(contract.member(7, "why").contains(reason) && contract.member(7, "pending", "attempts") == "0")
+        contract.ask { $0.subscribe(8, slots: 1) }
+        let wake = try contract.lastWake()
+        #expect(wake.stream == 8)
+        contract.ask { $0.report(9, wake.id, .newData) }
+        contract.ask { $0.endStream(1) }
+        #expect(try contract.statistics().workers.stalled == 0)
+        let books = try contract.books()
+        #expect((books.completed, books.results[.lost], books.pending) == (1, 3, 0))
+    }
+
+    @Test(
+        "A first wake that expires on a stream from which nothing came may not have been received",
+        arguments: EngineKind.all
+    )
+    func doubt(kind: EngineKind) throws {
+        let (contract, _) = try self.launched(kind, slots: 3)
+        contract.pass(seconds: 21)
+        contract.ask { $0.explain(3, 1) }
+        #expect(contract.member(3, "why").hasSuffix("the worker may not have received it: a buffering proxy?"))
+        contract.ask { $0.push(4, 2) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(5, wake.id, .noData) }
+        contract.ask { $0.explain(6, 1) }
+        #expect(contract.member(6, "why").hasPrefix("The push waits until"))
+        #expect(!contract.member(6, "why").contains("proxy"), "the worker has answered another wake")
+    }
+
     @Test("A stream that drains gets no wake, and ends after its last", arguments: EngineKind.all)
     func streamDrains(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind, slots: 2)

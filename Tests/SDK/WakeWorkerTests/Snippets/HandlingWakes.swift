@@ -30,6 +30,15 @@ final class NewsApp: RemoteNotificationDelegate {
 }
 // end
 
+// snippet: release
+func reindex(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
+    guard FileManager.default.isWritableFile(atPath: "/srv/index") else {
+        throw WakeRelease("/srv/index is not writable")
+    }
+    return try await fetch(edition: 7) ? .newData : .noData
+}
+// end
+
 // snippet: time
 func archive(_ notification: WakeNotification) async throws -> BackgroundFetchResult {
     guard notification.timeLeft > .seconds(2) else { return .failed }

@@ -1,0 +1,118 @@
+import HTTPClient
+import Testing
+import WakeGateTestKit
+import WakeWorker
+
+@Suite("Wakes that a worker gives back", .serialized, .timeLimit(.minutes(15)))
+struct ReleaseTests {
+    @Test("A handler that throws a release gives its wake back, with the reason")
+    func release() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        try worker.backgroundTask(.processing("com.a")) { _ in throw WakeRelease("no model") }
+        let run = Task { try await worker.run { _ in throw WakeRelease("no \"interpreter\"") } }
+        try await gateway.request("/wakes")
+        try await gateway.wake("push", "push", #""payload":{}"#)
+        #expect(try await gateway.request("/v1/wakes/push/release").body == #"{"reason":"no \"interpreter\""}"#)
+        try await gateway.wake("task", "processing", #""task":"com.a""#)
+        #expect(try await gateway.request("/v1/wakes/task/release").body == #"{"reason":"no model"}"#)
+        try await gateway.end(worker, run)
+        worker.endEvents()
+        var released: [String] = []
+        for await event in worker.events {
+            switch event {
+            case .released(let wake, let reason): released.append("\(wake) \(reason)")
+            case .handlerFailed, .delivered, .dropped, .taskDelivered, .taskDropped: Issue.record("\(event)")
+            default: break
+            }
+        }
+        #expect(released == ["push no \"interpreter\"", "task no model"])
+    }
+
+    @Test("To a gateway that takes no wake back the handler has failed")
+    func earlierGateway() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let run = Task { try await worker.run { _ in throw WakeRelease("no interpreter") } }
+        try await gateway.request("/wakes")
+        try await gateway.answer("POST", "/release", 404, #"{"reason":"BadPath","message":"There is no such path."}"#)
+        try await gateway.wake("push", "push", #""payload":{}"#)
+        try await gateway.request("/v1/wakes/push/release")
+        #expect(try await gateway.request("/v1/wakes/push").body == #"{"result":"failed"}"#)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("A worker that gave three wakes back in a row subscribes again after a while, without a word")
+    func renewal() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let run = Task { try await worker.run { _ in throw WakeRelease("no interpreter") } }
+        let first = try await gateway.request("/wakes").path
+        for wake in ["a", "b", "c"] {
+            try await gateway.wake(wake, "push", #""payload":{}"#)
+            try await gateway.request("/v1/wakes/\(wake)/release")
+        }
+        #expect(try await gateway.request("/wakes").path == first)
+        try await gateway.end(worker, run)
+        worker.endEvents()
+        var subscriptions = 0
+        for await event in worker.events {
+            switch event {
+            case .subscribed: subscriptions += 1
+            case .disconnected: Issue.record("\(event)")
+            default: break
+            }
+        }
+        #expect(subscriptions == 1)
+    }
+
+    @Test("The wait begins with the third release in a row, grows, and begins anew after an answer")
+    func waits() throws {
+        var generator = SeededGenerator(seed: 3)
+        var releases = ReleaseStateMachine(backoff: Backoff(firstMilliseconds: 1000, lastMilliseconds: 4000))
+        var longest: [Int64] = []
+        for round in 0..<5 {
+            for _ in 0..<2 {
+                releases.released(now: 10, using: &generator)
+                #expect(releases.renewAt == nil, "round \(round)")
+            }
+            releases.released(now: 10, using: &generator)
+            let moment = try #require(releases.renewAt)
+            releases.released(now: 20, using: &generator)
+            #expect(releases.renewAt == moment, "a fourth one moves nothing")
+            longest.append(moment - 10)
+            releases.streamEnded()
+            #expect(releases.renewAt == nil)
+        }
+        let bounds: [Int64] = [1000, 2000, 4000, 4000, 4000]
+        #expect(zip(longest, bounds).allSatisfy { $0 >= $1 / 2 && $0 <= $1 }, "\(longest)")
+        for _ in 0..<3 { releases.released(now: 0, using: &generator) }
+        releases.answered()
+        #expect(releases.renewAt == nil)
+        for _ in 0..<3 { releases.released(now: 0, using: &generator) }
+        #expect(try #require(releases.renewAt) <= 1000)
+    }
+
+    @Test(
+        "A long reason is cut between two characters",
+        arguments: [("a", 256), ("é", 256), ("\u{1F469}\u{200D}\u{1F680}", 253)]
+    )
+    func longReason(character: String, bytes: Int) {
+        #expect(WakeRelease(String(repeating: character, count: 300)).reason.utf8.count == bytes)
+        #expect(WakeRelease("short").reason == "short")
+    }
+
+    @Test("Only a worker that has a stream subscribes again")
+    func subscription() {
+        var machine = SubscriptionStateMachine(now: 0)
+        #expect(machine.renewed(now: 5) == false)
+        #expect(machine.momentReached(now: 0) == .subscribe)
+        #expect(machine.renewed(now: 5) == false)
+        machine.accepted(now: 1)
+        #expect(machine.renewed(now: 5) == true)
+        #expect(machine.momentReached(now: 5) == .subscribe)
+        machine.accepted(now: 6)
+        #expect(machine.stopRequested() == .drain)
+        #expect(machine.renewed(now: 7) == false)
+    }
+}
