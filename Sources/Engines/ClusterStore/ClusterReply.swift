@@ -19,10 +19,14 @@ package enum ClusterReply {
     case counts(TransactionNumber, ClusterCounts)
     /// Every topic there is, by number: after `addTopics`, and when another gateway has made one.
     case topics([String])
+    /// Topics that were asked for cannot be made, or be read, for this cause.
+    case topicsRefused(StoreError)
     case view(ClusterView)
     case told(ClusterNotice)
     /// What is kept under a name is this: kept by this gateway, or by another one.
     case value(name: String, [UInt8])
+    /// A value was not kept, for this cause. It may have been kept if the answer of the database was lost.
+    case unkept(name: String, [UInt8], StoreError)
 }
 
 /// A wake that another gateway holds.

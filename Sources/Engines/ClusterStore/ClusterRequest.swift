@@ -13,13 +13,15 @@ package enum ClusterRequest {
     ///
     /// - `topics`: the topics that are asked about besides all together; nil for every topic.
     case count(TransactionNumber, topics: [TopicIndex]?)
-    /// Makes topics of these names, each where there is none. Answered by `topics`.
+    /// Makes topics of these names, each where there is none. Answered by `topics` or `topicsRefused`, unless the store
+    /// is not attached.
     case addTopics([String])
     /// Says how this gateway is; to be said each second. Answered by `view`, unless it is not attached.
     case report(GatewayReport)
     /// Tells other gateways something. Not answered: what is told may be lost, and nothing may hang on it.
     case tell([ClusterNotice])
-    /// Keeps something that all gateways share under a name. Answered by `value` when it is durable.
+    /// Keeps something that all gateways share under a name. Answered by `value` when it is durable or by `unkept`,
+    /// unless the store is not attached.
     case keep(name: String, [UInt8])
     /// A dead gateway has no wakes left: adds what it counted to what dead ones counted. Not answered.
     case bury(GatewayNumber)

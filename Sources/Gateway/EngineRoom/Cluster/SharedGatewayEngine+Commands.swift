@@ -26,7 +26,7 @@ extension SharedGatewayEngine {
     }
 
     private func take(_ push: PushCommand, _ bytes: ByteView, leftAt: Int64) {
-        guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
+        guard self.isAttached, !self.isSilent, !self.areTopicsLate, self.queue.count < CommandQueue.pushesMax else {
             return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
         }
         self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
@@ -60,11 +60,13 @@ extension SharedGatewayEngine {
 
     private func take(_ request: EngineRequest) {
         guard self.isAttached else { return self.requests.performAfterFailure(request, self.workspace) }
-        if self.isSilent, request.afterFailedStore == .refused {
+        if self.isSilent || self.areTopicsLate, request.afterFailedStore == .refused {
             return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
         }
         switch request.needs {
-        case .nothing: self.requests.perform(request, self.workspace)
+        case .nothing:
+            let trouble = self.isSilent ? Self.silence : self.trouble
+            self.requests.perform(request, trouble.map(self.workspace(failed:)) ?? self.workspace)
         case .topic(let name): self.subscribe(request, name)
         case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
         case .row(let row):
@@ -178,6 +180,7 @@ extension SharedGatewayEngine {
 
     /// Keeps something that all gateways share; the next attachment does what cannot be done now.
     func keep(_ name: String, _ content: [UInt8]) {
+        self.unkept[name] = nil
         if self.isAttached { self.store.submit(.keep(name: name, content)) }
     }
 }

@@ -33,10 +33,11 @@ extension SharedGatewayEngine {
         for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
     }
 
-    /// Everybody who waits for a pause is refused, as nothing can be stored.
-    func refusePauses(_ failure: StoreFailure) {
-        for request in self.pauses { self.stage.answer(request.reply, .refused(failure.refusal(failure.error))) }
-        self.pauses = []
+    /// Refuses everybody who waits for a pause of a topic, or of any topic: it cannot be stored.
+    func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
+        let refused = self.pauses.filter { topic == nil || $0.wishesPause.topic == topic }
+        self.pauses.removeAll { topic == nil || $0.wishesPause.topic == topic }
+        for request in refused { self.stage.answer(request.reply, .refused(failure.refusal(failure.error))) }
     }
 
     private func apply(_ name: String, _ isPaused: Bool) {

@@ -30,16 +30,20 @@ extension SharedGatewayEngine {
         case .committed(let number, let elsewhere):
             guard let transaction = self.open.removeValue(forKey: number) else { return }
             if self.isSilent { self.judgeSilence() }
+            self.refusals.confirmed()
+            if self.trouble != nil { self.judgeTrouble() }
             self.done(transaction, endedElsewhere: elsewhere)
         case .failed(let number, let failure): self.failed(number, failure)
         case .counts(let number, let counts): self.counted(number, counts)
         case .topics(let names): self.topics(names)
+        case .topicsRefused(let error): self.topicsRefused(error)
         case .view(let view): self.viewed(view)
         case .told(let notice): self.told(notice)
         case .value(let name, let content):
             // What comes after an attachment that is not over is younger than what the attachment says.
             self.attachment?.values[name] = content
             self.kept(name, content)
+        case .unkept(let name, let content, let error): self.notKept(name, content, error)
         }
     }
 
@@ -63,6 +67,9 @@ extension SharedGatewayEngine {
         self.members.attached(attachment.number)
         self.status = .attached
         self.isSilent = false
+        self.trouble = nil
+        self.areTopicsLate = false
+        self.refusals.confirmed()
         self.adopt(attachment)
         self.onStatus(nil)
     }
@@ -103,6 +110,15 @@ extension SharedGatewayEngine {
         }
     }
 
+    /// A value was not kept: a pause is refused, and everything else is kept later.
+    private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
+        guard let topic = SharedValues.pausedTopic(name) else {
+            self.unkept[name] = content
+            return
+        }
+        self.refusePauses(Self.failure(error, self.engine, self.dispatcher), of: topic)
+    }
+
     private func detach(_ error: StoreError) {
         self.attachment = nil
         self.unattached(error)
@@ -119,9 +135,11 @@ extension SharedGatewayEngine {
         self.waitingForTopics = []
         self.waitingForRoom = []
         for transaction in waiting { self.refuse(transaction, error) }
-        for request in self.subscriptions { self.stage.answer(request.reply, .refused(failure.refusal(error))) }
-        self.subscriptions = []
+        self.refuseSubscriptions(failure)
         self.refusePauses(failure)
+        self.unkept = [:]
+        self.trouble = nil
+        self.areTopicsLate = false
         self.countFailed(self.questions.takeAll(), failure)
         for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
         self.orphans.formUnion(self.listings.compactMap(\.number))
@@ -169,6 +187,8 @@ extension SharedGatewayEngine {
             self.open[number] = nil
             self.waitingForTopics.append(transaction)
             self.store.submit(.addTopics(names))
+            // Making topics is a commit, which may stay unconfirmed as well.
+            transaction.step.committedSince = self.clock.boot
         case .unreadable(let error):
             self.store.submit(.abandon(number))
             self.open[number] = nil
@@ -218,6 +238,7 @@ extension SharedGatewayEngine {
         guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
             return
         }
+        if case .refused(let cause) = failure, self.isAttached { self.refusals.refused(cause, boot: self.clock.boot) }
         for wake in transaction.step.launched { self.held.remove(wake.wake) }
         let lost = self.desk.undo(transaction)
         defer { for wake in lost { self.lose(wake) } }
@@ -342,9 +363,25 @@ extension SharedGatewayEngine {
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
     }
 
+    /// Topics cannot be made: everybody who waits for one is refused.
+    private func topicsRefused(_ error: StoreError) {
+        let waiting = self.waitingForTopics
+        self.waitingForTopics = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        self.refuseSubscriptions(Self.failure(error, self.engine, self.dispatcher))
+    }
+
+    private func refuseSubscriptions(_ failure: StoreFailure) {
+        for request in self.subscriptions {
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+        self.subscriptions = []
+    }
+
     private func topics(_ names: [String]) {
         do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
         self.applyPauses()
+        for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
         self.waitingForRoom += self.waitingForTopics
         self.waitingForTopics = []
         let requests = self.subscriptions

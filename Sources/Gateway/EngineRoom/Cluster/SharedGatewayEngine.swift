@@ -76,6 +76,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Who waits for topics to be paused or resumed, and what is kept of that by the topics' names.
     var pauses: [EngineRequest] = []
     var pausesKept: [String: Bool] = [:]
+    /// Values by name that the store could not keep. They are given to it again each second.
+    var unkept: [String: [UInt8]] = [:]
     /// Wakes that are to be lost, which failed; they are tried again each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
     /// Devices whose conditions others have changed, which streams here are to hear of.
@@ -86,6 +88,11 @@ package final class SharedGatewayEngine: GatewayEngine {
     var areRefusalsDue = false
     /// The refused pushes of this gateway as they were stored last.
     var rejectionsStored = Rejections()
+    var refusals = CommitRefusals()
+    /// The reason for which the store, though attached, makes no topics or commits nothing; nil while it does.
+    var trouble: StoreError?
+    /// True if new topics are unconfirmed for so long that nothing more is taken.
+    var areTopicsLate = false
     /// Whether commands go before everything else, the next time a transaction may begin.
     var isTurnOfCommands = true
     var replies: [ClusterReply] = []
@@ -264,6 +271,7 @@ extension SharedGatewayEngine {
         self.tickAt = self.clock.boot + 1000
         guard self.isAttached else { return }
         self.judgeSilence()
+        self.judgeTrouble()
         self.store.submit(
             .report(
                 self.members.report(
@@ -277,6 +285,7 @@ extension SharedGatewayEngine {
         self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
         self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
+        for (name, content) in self.unkept { self.keep(name, content) }
         let losses = self.losses
         self.losses = []
         for loss in losses { self.queue.append(loss.work, loss.row) }
@@ -296,6 +305,16 @@ extension SharedGatewayEngine {
             message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a "
                 + "synchronous standby is connected (pg_stat_replication), and that the disk is not full."
         )
+    }
+
+    /// Looks whether topics are unconfirmed for too long, and whether the store refuses every commit.
+    func judgeTrouble() {
+        let boot = self.clock.boot
+        self.areTopicsLate = boot - (self.waitingForTopics.first?.step.committedSince ?? boot) >= Self.silenceMax
+        let trouble = self.areTopicsLate ? Self.silence : self.refusals.cause(boot: boot, after: Self.silenceMax)
+        guard trouble?.message != self.trouble?.message else { return }
+        self.trouble = trouble
+        self.onStatus(trouble ?? (self.isSilent ? Self.silence : nil))
     }
 
     /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.

@@ -109,7 +109,7 @@ private final class CountingCrowd {
             }
         case .view(let view):
             for number in view.dead { client.store.submit(.bury(number)) }
-        case .detached, .counts, .topics, .told, .value: break
+        case .detached, .counts, .topics, .topicsRefused, .told, .value, .unkept: break
         }
     }
 

@@ -163,18 +163,79 @@ struct SharedGatewayEngineTests {
         rig[0].step {
             $0.push(4, 3)
             $0.register(5, 4)
+            $0.readiness(7)
         }
         #expect(rig[0].word(4) == "ServiceUnavailable" && rig[0].answer(5) == "503 ServiceUnavailable")
+        #expect(rig[0].answer(7) == "503 ServiceUnavailable" && rig[0].text(7).contains("pg_stat_replication"))
         #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
         for _ in 0..<3 {
             rig.database.letCommitsGo()
             rig[0].step()
         }
         #expect(rig[0].word(2) == "scheduled" && rig[0].word(3) == "scheduled")
-        rig[0].step { $0.push(6, 5) }
+        rig[0].step {
+            $0.push(6, 5)
+            $0.readiness(8)
+        }
+        #expect(rig[0].answer(8) == "200")
         rig.database.letCommitsGo()
         rig[0].step()
         #expect(rig[0].word(6) == "scheduled")
+    }
+
+    @Test("While every commit is refused the gateway is not ready, says why, and takes pushes as soon as it can")
+    func refusedCommits() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.isFull = true
+        for request in 2..<14 {
+            rig.ask(0) { $0.push(request, 1) }
+            #expect(rig[0].word(request) == "ServiceUnavailable")
+            rig.pass(seconds: 1)
+        }
+        rig.ask(0) { $0.readiness(20) }
+        #expect(rig[0].answer(20) == "503 ServiceUnavailable" && rig[0].text(20).contains("The disk is full."))
+        // A balancer sends no pushes to it. It counts refused pushes each second, which shows when commits succeed.
+        rig.pass(seconds: 30)
+        rig.ask(0) { $0.readiness(21) }
+        #expect(rig[0].answer(21) == "503 ServiceUnavailable")
+        rig.database.isFull = false
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.readiness(22) }
+        #expect(rig[0].answer(22) == "200")
+        rig.ask(0) { $0.push(24, 1) }
+        #expect(rig[0].word(24) == "scheduled")
+    }
+
+    @Test("Who waits for a topic, or for a pause, that the store cannot keep is refused with the cause")
+    func notShared() throws {
+        let scene = ScriptedScene()
+        let (store, heard) = (scene.store, scene.heard)
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = heard { $0.push(1, 1, topic: 3) }
+        let load = try #require(store.loads.last)
+        let rows = LoadedDevices(
+            now: Instant(milliseconds: 5000),
+            wall: 1_700_000_000_000,
+            devices: [],
+            hasMore: false
+        )
+        store.replies.append(.loaded(load, rows))
+        #expect(heard { $0.subscribe(2, topic: 4) }.isEmpty)
+        #expect(store.topicsAsked == [EngineRig.topicName(3), EngineRig.topicName(4)])
+        store.replies.append(.topicsRefused(StoreError(message: "Somebody has locked the topics.")))
+        #expect(Set(heard { _ in }.compactMap(\.answered)) == [1, 2])
+        #expect(heard { $0.pause(3) }.isEmpty)
+        let name = "paused:\(EngineRig.topicName(0))"
+        store.replies.append(.unkept(name: name, [1], StoreError(message: "Somebody has locked the values.")))
+        let refused = heard { _ in }
+        guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
+        #expect(outcome.status == 503)
+        // A push after it asks for the topic again.
+        _ = heard { $0.push(4, 1, topic: 3) }
+        store.replies.append(.loaded(try #require(store.loads.last), rows))
+        _ = heard { _ in }
+        #expect(store.topicsAsked.count == 3)
     }
 
     @Test("What others are always faster with is refused after some tries, and counted as that alone")
@@ -372,6 +433,13 @@ private final class ScriptedClusterStore: ClusterStore {
     var loads: [TransactionNumber] {
         self.requests.compactMap { request in
             if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    /// The topics that it was asked to make, in the order in which it was asked.
+    var topicsAsked: [String] {
+        self.requests.flatMap { request -> [String] in
+            if case .addTopics(let names) = request { names } else { [] }
         }
     }
 
