@@ -27,6 +27,10 @@ struct DatabaseCheckTests {
         let name = String(address.split(separator: "/").last ?? "")
         let fresh = try self.check(address)
         #expect(fresh.status == 0, "\(fresh.errors)")
+        // Every role may connect to a new database.
+        #expect(fresh.errors.contains("warning: store: ") && fresh.errors.contains("REVOKE CONNECT"))
+        try server.query("REVOKE CONNECT ON DATABASE \(name) FROM PUBLIC")
+        #expect(try !self.check(address).errors.contains("warning"))
         let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'wakegate'"
         #expect(try server.query(tables, database: name).hasPrefix("0"))
         // Beside a gateway, too.

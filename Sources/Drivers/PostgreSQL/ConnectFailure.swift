@@ -15,6 +15,16 @@ enum ConnectFailure {
                 }
             return PostgresError(kind: kind, message: message, server: server)
         }
+        // PostgreSQL takes every startup parameter that a gateway sends; pgbouncer names the first that it does not.
+        if message.contains("unsupported startup parameter") {
+            return PostgresError(
+                kind: .pool,
+                state: state,
+                message: "this is a connection pool such as pgbouncer, and no PostgreSQL "
+                    + "(\(self.dropping(state, of: message)))",
+                server: server
+            )
+        }
         return PostgresError(state: state, message: self.dropping(state, of: message), server: server)
     }
 

@@ -13,6 +13,8 @@ extension PostgresError {
         case connectionLost
         /// The server does not let this user in.
         case notAllowed
+        /// A connection pool such as pgbouncer answers, and not PostgreSQL itself.
+        case pool
         /// The database does not exist.
         case noDatabase
         case uniqueViolation
@@ -72,8 +74,8 @@ extension PostgresError {
             case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,
                 .idleTimeout, .cancelled, .diskFull, .outOfMemory, .tooManyConnections:
                 true
-            case .invalidAddress, .insecure, .untrusted, .notAllowed, .noDatabase, .uniqueViolation, .wrongSchema,
-                .insufficientPrivilege, .corrupt, .client, .other:
+            case .invalidAddress, .insecure, .untrusted, .notAllowed, .pool, .noDatabase, .uniqueViolation,
+                .wrongSchema, .insufficientPrivilege, .corrupt, .client, .other:
                 false
             }
         }
@@ -97,6 +99,7 @@ extension PostgresError {
             case .notAllowed:
                 "See that the user exists, that its password is in the passfile (~/.pgpass, mode 0600) and that "
                     + "pg_hba.conf lets it in from here."
+            case .pool: "Name PostgreSQL itself in the address, with its own port (5432), and no connection pool."
             case .noDatabase: "Create the database (createdb), or name the right one."
             case .uniqueViolation: "Somebody else wrote the same row first; read it and do it again."
             case .deadlock, .serialization, .lockNotAvailable: "Others held the same rows; do it again."

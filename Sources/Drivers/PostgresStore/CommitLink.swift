@@ -134,6 +134,7 @@ final class CommitLink {
     private func setUp() {
         guard let session = self.session, let gateway = self.gateway else { return }
         session.exchange(.setUp) { sender in
+            sender.query(SessionSetup.durable)
             for statement in CommitStatement.allCases {
                 sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
             }

@@ -235,8 +235,8 @@ enum CommitStatement: Int, CaseIterable {
 
     private static let lockBurialSQL = """
         SELECT NOT EXISTS (SELECT FROM wakegate.wake w WHERE w.holder = g.number AND w.ended IS NULL)
-        FROM pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial)), wakegate.gateway g
-        WHERE g.number = $1::integer AND NOT g.alive AND NOT g.buried
+        FROM wakegate.gateway g WHERE g.number = $1::integer AND NOT g.alive AND NOT g.buried
+            AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial))
         """
 
     /// Of the refused pushes the rows that were written last: each has what its gateway had refused by then.

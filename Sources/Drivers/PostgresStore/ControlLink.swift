@@ -6,12 +6,13 @@ import Platform
 import PostgreSQL
 
 /// The connection that holds the gateway's number: it makes the tables, takes the number, says each second that the
-/// gateway lives, and tells and hears what gateways tell one another.
+/// gateway lives, and reads the topics and values that all gateways share.
+///
+/// It commits nothing but its own rows and waits for no lock for long, as a heartbeat that is late ends the number.
 final class ControlLink {
     private enum Purpose {
-        case greet, schemaLock, schemaRead, schemaMake, enter, register
-        case beat, sweep, report, notify, topics, values, leave
-        case keep(name: String, content: [UInt8])
+        case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
+        case beat, sweep, report, fenceMasked, news, leave
     }
 
     private enum State {
@@ -35,6 +36,9 @@ final class ControlLink {
         case left
     }
 
+    /// The number of gateway numbers that one attempt tries.
+    private static let numberAttemptsMax = 1000
+
     private let state: StoreState
     private var session: Session<Purpose>?
     private var phase = State.closed
@@ -45,15 +49,13 @@ final class ControlLink {
     /// By name: the version that was read.
     private var valueVersions: [String: Int64] = [:]
     private(set) var values: [String: [UInt8]] = [:]
-    private var notices = NoticeQueue()
-    private var isNotifying = false
     private var isReporting = false
-    private var isReadingValues = false
+    private var isReadingNews = false
+    /// Topics or values have changed since the read that is under way began.
+    private var hasMoreNews = false
     private var events: [Event] = []
-    /// What is to be kept, and is not yet.
-    private var keeps: [(name: String, content: [UInt8])] = []
-    /// Topics that are to be made, and are not yet.
-    private var newTopics: [String] = []
+    /// The last value of synchronous_commit that was read for new sessions, if it is weak; empty otherwise.
+    private var durability = ""
 
     init(_ state: StoreState) {
         self.state = state
@@ -105,9 +107,8 @@ final class ControlLink {
             sender.query(
                 """
                 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
-                    current_setting('synchronous_standby_names') <> ''
-                    AND current_setting('synchronous_commit') NOT IN ('off', 'local')
-                    AND NOT EXISTS (SELECT FROM pg_stat_replication)
+                    current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM pg_stat_replication),
+                    pg_backend_pid(), current_setting('idle_session_timeout', true) IS NOT DISTINCT FROM '0'
                 """
             )
         }
@@ -115,61 +116,109 @@ final class ControlLink {
 
     private func attachStepEnded(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
         guard let session = self.session else { return }
-        if let failure = outcome.failure { return self.end(failure) }
+        if let failure = outcome.failure {
+            if case .schemaLock = purpose, failure.kind == .lockNotAvailable { return self.findSchemaLockHolder() }
+            return self.end(failure)
+        }
         switch purpose {
-        case .greet:
-            guard outcome.results.last?.flag(0, 0) == false else {
-                return self.end(StoreError(readOnlyServer: self.serverName))
-            }
-            // Its sessions would wait for a standby one after the other, and outlive this program's patience.
-            guard outcome.results.last?.flag(0, 1) == false else {
-                return self.end(StoreError(serverWithoutStandby: self.serverName))
-            }
-            self.state.firstHost = session.server.hostIndex
-            // Whoever makes the tables may take long.
-            self.patienceMilliseconds = StoreSettings.schemaMilliseconds
-            session.exchange(.schemaLock) { sender in
-                sender.query("BEGIN")
-                sender.query("SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.schema))")
-                sender.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
-            }
+        case .greet: self.greeted(outcome)
+        case .schemaFind:
+            guard outcome.results.last?.flag(0, 0) == true else { return self.lockSchema() }
+            session.exchange(.schemaRead) { $0.query("SELECT version, oldest FROM wakegate.meta") }
+        case .schemaRead: self.schemaRead(outcome, isLocked: false)
         case .schemaLock:
             guard outcome.results.last?.flag(0, 0) == true else { return self.makeSchema(from: 0) }
-            session.exchange(.schemaRead) { $0.query("SELECT version, oldest FROM wakegate.meta") }
-        case .schemaRead:
-            guard let row = outcome.results.last, row.count == 1 else {
-                return self.end(.odd)
-            }
-            switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
-            case .newer(let found):
-                self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
-            case .older(let found): self.makeSchema(from: found)
-            case .current: self.makeSchema(from: Schema.version)
-            }
+            session.exchange(.schemaReadLocked) { $0.query("SELECT version, oldest FROM wakegate.meta") }
+        case .schemaReadLocked: self.schemaRead(outcome, isLocked: true)
+        case .schemaLockHolder:
+            let holder = outcome.results.last.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
+            self.end(StoreError(server: self.serverName, schemaLockedBy: holder ?? "it has ended since"))
         case .schemaMake: self.schemaMade(outcome)
         case .enter: self.register(outcome)
         case .register: self.registered(outcome)
-        case .beat, .sweep, .report, .notify, .topics, .values, .leave, .keep: ()
+        case .beat, .sweep, .report, .fenceMasked, .news, .leave: ()
+        }
+    }
+
+    private func greeted(_ outcome: Session<Purpose>.Outcome) {
+        guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
+            return self.end(.odd)
+        }
+        // A pool numbers its clients itself, and does not pass on the settings that they ask for.
+        guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
+            return self.end(StoreError(poolAt: self.serverName))
+        }
+        guard !row.flag(0, 0) else { return self.end(StoreError(readOnlyServer: self.serverName)) }
+        // Each of its sessions would wait for a standby, also after the end of this program.
+        guard !row.flag(0, 1) else { return self.end(StoreError(serverWithoutStandby: self.serverName)) }
+        self.state.firstHost = session.server.hostIndex
+        session.exchange(.schemaFind) { $0.query("SELECT to_regclass('wakegate.meta') IS NOT NULL") }
+    }
+
+    // MARK: The tables
+
+    private func schemaRead(_ outcome: Session<Purpose>.Outcome, isLocked: Bool) {
+        guard let row = outcome.results.last, row.count == 1 else { return self.end(.odd) }
+        switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
+        case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
+        case .older(let found): if isLocked { self.makeSchema(from: found) } else { self.lockSchema() }
+        case .current: self.checkRights(isLocked: isLocked)
+        }
+    }
+
+    /// Has one gateway at a time make the tables. Gateways that find them need no lock: every role that may connect can
+    /// hold it.
+    private func lockSchema() {
+        // Making the tables may take long.
+        self.patienceMilliseconds = StoreSettings.schemaMilliseconds
+        self.session?.exchange(.schemaLock) { sender in
+            sender.query("BEGIN")
+            sender.query("SET LOCAL lock_timeout = \(self.state.settings.schemaLockMilliseconds)")
+            sender.query("SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.schema))")
+            sender.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
+        }
+    }
+
+    /// Asks which session has held the lock for too long.
+    private func findSchemaLockHolder() {
+        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        self.session?.exchange(.schemaLockHolder) { sender in
+            sender.query("ROLLBACK")
+            sender.query(
+                """
+                SELECT format('pid %s, role %s, application %L', a.pid, a.usename, a.application_name)
+                FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                    AND l.classid = \(AdvisoryLock.others)::oid AND l.objid = \(AdvisoryLock.schema)::oid
+                    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1
+                """
+            )
         }
     }
 
     /// - Parameter found: the version of the tables there are; 0 for none.
     private func makeSchema(from found: Int32) {
         self.session?.exchange(.schemaMake) { sender in
-            if found < Schema.version {
-                for statement in Schema.statements(from: found) { sender.query(statement) }
-            }
+            for statement in Schema.statements(from: found) { sender.query(statement) }
             sender.query("COMMIT")
-            sender.query(
-                """
-                SELECT current_user::text, coalesce(string_agg(c.relname, ', '), '')::text FROM pg_class c
-                WHERE c.relnamespace = 'wakegate'::regnamespace AND c.relkind = 'r' AND NOT (
-                    has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-                    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
-                """
-            )
+            sender.query(Self.rights)
         }
     }
+
+    private func checkRights(isLocked: Bool) {
+        self.session?.exchange(.schemaMake) { sender in
+            if isLocked { sender.query("COMMIT") }
+            sender.query(Self.rights)
+        }
+    }
+
+    /// Reads the role, and the tables that it may not read and write.
+    private static let rights = """
+        SELECT current_user::text, coalesce(string_agg(c.relname, ', '), '')::text FROM pg_class c
+        WHERE c.relnamespace = 'wakegate'::regnamespace AND c.relkind = 'r' AND NOT (
+            has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+            AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+        """
 
     private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
         self.patienceMilliseconds = StoreSettings.answerMilliseconds
@@ -187,25 +236,29 @@ final class ControlLink {
             for statement in ControlStatement.allCases {
                 sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
             }
+            sender.run(.durable)
             sender.query("SELECT FROM wakegate.meta FOR UPDATE")
-            sender.run(.keepTime)
+            sender.run(.keepTime, self.reachedMoment)
+            // Every role that may connect can hold the locks of numbers to come: those are passed over.
             sender.query(
                 """
-                SELECT n::integer, pg_try_advisory_lock(\(AdvisoryLock.gateways), n::integer)
-                FROM nextval('wakegate.gateway_number') n
+                SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
+                    FROM generate_series(1, \(Self.numberAttemptsMax)) OFFSET 0) numbers
+                WHERE pg_try_advisory_lock(\(AdvisoryLock.gateways), n) LIMIT 1
                 """
             )
         }
     }
 
     private func register(_ outcome: Session<Purpose>.Outcome) {
-        guard let row = outcome.results.last, row.count == 1, row.flag(0, 1) else {
-            return self.end(.odd)
+        guard let row = outcome.results.last, row.count == 1 else {
+            return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
         }
         let number = row.int32(0, 0)
         self.number = GatewayNumber(rawValue: number)
         let clock = self.state.settings.clock
         self.session?.exchange(.register) { sender in
+            sender.run(.durable)
             sender.query(
                 """
                 INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
@@ -218,7 +271,6 @@ final class ControlLink {
                 SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
                 """
             )
-            sender.query("LISTEN wakegate")
             sender.run(.topicsFrom, Self.parameters(Int32(0)))
             sender.run(.valuesChanged, self.knownValues([:]))
             sender.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
@@ -241,7 +293,6 @@ final class ControlLink {
         let now = self.state.time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
         self.phase = .working
         self.nextBeat = 0
-        self.notices.removeAll()
         let attachment = Attachment(
             number: number,
             topics: self.topics,
@@ -250,9 +301,13 @@ final class ControlLink {
             wall: PolicyTime.wall(now, shift: clock.int64(0, 1))
         )
         self.events.append(.entered(attachment))
-        // What was asked for under the number before, and not answered.
-        if !self.newTopics.isEmpty { self.sendTopics() }
-        for keep in self.keeps { self.send(keep) }
+    }
+
+    /// The latest moment of policy time that is known here.
+    private var reachedMoment: PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(self.state.time.last.milliseconds)
+        return parameters
     }
 
     private static func parameters(_ value: Int32) -> PostgresParameters {
@@ -278,9 +333,10 @@ final class ControlLink {
     private func beat() {
         guard let number = self.number else { return }
         self.session?.exchange(.beat) { sender in
+            sender.run(.durability)
             sender.run(.light)
             sender.run(.fence, Self.parameters(number.rawValue))
-            sender.run(.keepTime)
+            sender.run(.keepTime, self.reachedMoment)
             sender.run(.raiseOldest)
             sender.run(.forget)
         }
@@ -300,10 +356,14 @@ final class ControlLink {
     }
 
     /// Reads topics and values that other gateways have made.
-    private func readNews() {
-        guard !self.isReadingValues else { return }
-        self.isReadingValues = true
-        self.session?.exchange(.values) { sender in
+    func readNews() {
+        guard self.isWorking else { return }
+        guard !self.isReadingNews else {
+            self.hasMoreNews = true
+            return
+        }
+        self.isReadingNews = true
+        self.session?.exchange(.news) { sender in
             sender.run(.topicsFrom, Self.parameters(Int32(self.topics.count)))
             sender.run(.valuesChanged, self.knownValues(self.valueVersions))
         }
@@ -338,53 +398,33 @@ final class ControlLink {
         }
     }
 
-    /// Tells other gateways something.
-    func tell(_ notices: [ClusterNotice]) {
+    /// Takes all rows of topics, after topics were made for this gateway.
+    func topicsMade(_ rows: PostgresRows) {
         guard self.isWorking else { return }
-        for notice in notices { self.notices.append(.notice(notice)) }
-        self.notify()
+        _ = self.takeTopics(rows)
+        self.state.replies.append(.topics(self.topics))
     }
 
-    private func notify() {
-        guard !self.isNotifying, let number = self.number, let payload = self.notices.takePayload(sender: number)
-        else { return }
-        self.isNotifying = true
-        self.session?.exchange(.notify) { sender in
+    /// Takes a value that was kept for this gateway.
+    func kept(_ name: String, _ content: [UInt8], version: Int64) {
+        guard self.isWorking else { return }
+        self.state.replies.append(.value(name: name, content))
+        guard let known = self.valueVersions[name], known > version else {
+            self.valueVersions[name] = version
+            self.values[name] = content
+            return
+        }
+        // Another gateway has kept a later one, which is known already.
+        self.state.replies.append(.value(name: name, self.values[name] ?? []))
+    }
+
+    /// Fences silent gateways whose locks belong to sessions of other roles.
+    private func fenceMasked() {
+        guard let number = self.number else { return }
+        self.session?.exchange(.fenceMasked) { sender in
             sender.run(.light)
-            var parameters = PostgresParameters()
-            parameters.append(payload)
-            sender.run(.notify, parameters)
-        }
-    }
-
-    /// Makes topics; those that are asked for while the store is not attached are made when it is.
-    func addTopics(_ names: [String]) {
-        for name in names where !self.newTopics.contains(name) { self.newTopics.append(name) }
-        if self.isWorking { self.sendTopics() }
-    }
-
-    private func sendTopics() {
-        self.session?.exchange(.topics) { sender in
-            sender.run(.lockTopics)
-            var parameters = PostgresParameters()
-            parameters.append(self.newTopics)
-            sender.run(.addTopics, parameters)
-            sender.run(.topicsFrom, Self.parameters(Int32(self.topics.count)))
-        }
-    }
-
-    /// Keeps something under a name; what is given while the store is not attached is kept when it is.
-    func keep(_ name: String, _ content: [UInt8]) {
-        self.keeps.append((name, content))
-        if self.isWorking { self.send((name, content)) }
-    }
-
-    private func send(_ keep: (name: String, content: [UInt8])) {
-        self.session?.exchange(.keep(name: keep.name, content: keep.content)) { sender in
-            var parameters = PostgresParameters()
-            parameters.append(keep.name)
-            parameters.append(keep.content)
-            sender.run(.keep, parameters)
+            sender.query("SELECT set_config('lock_timeout', '300', true)")
+            sender.run(.fenceMasked, Self.parameters(number.rawValue))
         }
     }
 
@@ -413,7 +453,6 @@ final class ControlLink {
             }
         }
         guard self.session === session else { return }
-        for payload in session.takeNotifications() { self.hear(payload) }
         switch turn {
         case .goesOn: ()
         case .connected: self.greet()
@@ -421,54 +460,51 @@ final class ControlLink {
         }
     }
 
-    private func hear(_ payload: String) {
-        guard let number = self.number else { return }
-        for item in NoticePayload.read(payload, receiver: number) {
-            switch item {
-            case .notice(let notice): self.state.replies.append(.told(notice))
-            case .topics, .values: if self.isWorking { self.readNews() }
-            }
-        }
-    }
-
     private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
         switch purpose {
-        case .beat: ()
+        case .beat: self.beatAnswered(outcome)
         case .sweep:
             let count = outcome.failure == nil ? outcome.results.last?.affectedCount ?? 0 : 0
             if self.isWorking, count == StoreSettings.sweepCountMax { self.sweep() }
         case .report:
             self.isReporting = false
             self.reported(outcome)
-        case .notify:
-            self.isNotifying = false
-            self.notify()
-        case .topics: self.topicsAdded(outcome)
-        case .values: self.newsRead(outcome)
-        case .keep(let name, let content): self.kept(name, content, outcome)
+        case .news: self.newsRead(outcome)
         case .leave: self.events.append(.left)
-        case .greet, .schemaLock, .schemaRead, .schemaMake, .enter, .register: ()
-        }
-        if let failure = outcome.failure, case .beat = purpose, !failure.isConflict {
-            self.end(failure)
+        case .fenceMasked: ()
+        case .greet, .schemaFind, .schemaRead, .schemaLock, .schemaReadLocked, .schemaLockHolder, .schemaMake, .enter,
+            .register:
+            ()
         }
     }
 
-    private func topicsAdded(_ outcome: Session<Purpose>.Outcome) {
-        guard outcome.failure == nil, outcome.results.count == 3 else {
-            if let failure = outcome.failure { self.end(failure) }
-            return
-        }
-        _ = self.takeTopics(outcome.results[2])
-        let known = Set(self.topics)
-        self.newTopics.removeAll { known.contains($0) }
-        self.state.replies.append(.topics(self.topics))
-        self.notices.append(.topics)
-        self.notify()
+    private func beatAnswered(_ outcome: Session<Purpose>.Outcome) {
+        if let row = outcome.results.first, row.count == 1 { self.durabilityRead(row.text(0, 0), row.flag(0, 1)) }
+        if let failure = outcome.failure, !failure.isConflict { self.end(failure) }
+    }
+
+    /// Warns of a setting under which a commit is answered before it is safe, each time that it becomes one.
+    private func durabilityRead(_ value: String, _ hasStandbys: Bool) {
+        let isWeak = ["off", "false", "no", "0"].contains(value) || (value == "local" && hasStandbys)
+        let durability = isWeak ? value : ""
+        guard durability != self.durability else { return }
+        self.durability = durability
+        guard isWeak else { return }
+        self.state.warnings.append(
+            "PostgreSQL at \(self.serverName): synchronous_commit is \(value) for new sessions of this gateway's role, "
+                + "so that a commit would be answered before it is safe. The gateway has its own sessions wait for "
+                + "durable commits. Set it to on for the role, the database and the server."
+        )
     }
 
     private func newsRead(_ outcome: Session<Purpose>.Outcome) {
-        self.isReadingValues = false
+        self.isReadingNews = false
+        defer {
+            if self.hasMoreNews {
+                self.hasMoreNews = false
+                self.readNews()
+            }
+        }
         guard outcome.failure == nil, outcome.results.count == 2 else { return }
         if self.takeTopics(outcome.results[0]) { self.state.replies.append(.topics(self.topics)) }
         for name in self.takeValues(outcome.results[1]) {
@@ -496,26 +532,20 @@ final class ControlLink {
         }
     }
 
-    private func kept(_ name: String, _ content: [UInt8], _ outcome: Session<Purpose>.Outcome) {
-        if let failure = outcome.failure { return self.end(failure) }
-        if let warning = outcome.unreplicated {
-            return self.end(warning)
-        }
-        if let place = self.keeps.firstIndex(where: { $0.name == name && $0.content == content }) {
-            self.keeps.remove(at: place)
-        }
-        if let row = outcome.results.first, row.count == 1 { self.valueVersions[name] = row.int64(0, 0) }
-        self.values[name] = content
-        self.state.replies.append(.value(name: name, content))
-        self.notices.append(.values)
-        self.notify()
-    }
-
     private func reported(_ outcome: Session<Purpose>.Outcome) {
-        if let failure = outcome.failure { return self.end(failure) }
+        if let failure = outcome.failure {
+            // A row of this gateway that another session has locked is reported again in a second.
+            if !failure.isConflict { self.end(failure) }
+            return
+        }
         guard outcome.results.count == 8, outcome.results[2].count == 1 else { return }
         guard outcome.results[1].count == 1 else { return self.end(.fenced) }
-        self.state.replies.append(.view(ClusterView(results: outcome.results, time: &self.state.time)))
+        let view = ClusterView(results: outcome.results, time: &self.state.time)
+        self.state.replies.append(.view(view))
+        let isAnySilent = view.members.contains {
+            $0.number != self.number && view.wall - $0.reportedAt > self.state.settings.silenceMilliseconds
+        }
+        if isAnySilent { self.fenceMasked() }
     }
 
     // MARK: Ending
@@ -537,41 +567,8 @@ final class ControlLink {
         self.session = nil
         self.phase = .closed
         self.number = nil
-        self.isNotifying = false
         self.isReporting = false
-        self.isReadingValues = false
-    }
-}
-
-extension ClusterView {
-    /// - Parameter results: of the statements of a report: its own two, clock, members, dead, ready, due, totals.
-    fileprivate init(results: [PostgresRows], time: inout PolicyTime) {
-        let (clock, members, dead) = (results[2], results[3], results[4])
-        let (ready, due, totals) = (results[5], results[6], results[7])
-        var total = Books()
-        for row in 0..<totals.count {
-            if let books = Books(stored: totals.bytes(row, 0)) { total += books }
-        }
-        let now = time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
-        self.init(
-            now: now,
-            wall: PolicyTime.wall(now, shift: clock.int64(0, 1)),
-            members: (0..<members.count).map { row in
-                let report = GatewayReport(stored: members.bytes(row, 3)) ?? GatewayReport(name: "", version: "")
-                return Member(
-                    number: GatewayNumber(rawValue: members.int32(row, 0)),
-                    since: members.int64(row, 1),
-                    reportedAt: members.int64(row, 2),
-                    report: report
-                )
-            },
-            dead: (0..<dead.count).map { GatewayNumber(rawValue: dead.int32($0, 0)) },
-            ready: (0..<ready.count).map { row in
-                let topic = TopicIndex(rawValue: UInt32(bitPattern: ready.int32(row, 0)))
-                return (topic, Instant(milliseconds: ready.int64(row, 1)))
-            },
-            nextDue: due.count == 1 ? Instant(milliseconds: due.int64(0, 0)) : nil,
-            deviceCount: Int(clamping: total.stock.devices)
-        )
+        self.isReadingNews = false
+        self.hasMoreNews = false
     }
 }

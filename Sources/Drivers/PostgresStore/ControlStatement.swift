@@ -1,9 +1,10 @@
 /// What the control connection runs.
 enum ControlStatement: Int, CaseIterable {
-    case light, report, members, fence, dead, ready, nextDue, totals, clock, keepTime, leave
+    case light, durable, report, members, fence, fenceMasked, dead, ready, nextDue, totals, clock, keepTime, leave
+    case durability
     case raiseOldest, forget
     case topicsFrom, lockTopics, addTopics
-    case valuesChanged, keep, notify
+    case valuesChanged, keep, notify, sendersOfGateways
     case sweepWakes
 
     /// For how long a dead gateway's marks are kept: whoever was cut off looks for its own.
@@ -17,6 +18,8 @@ enum ControlStatement: Int, CaseIterable {
         switch self {
         // What only says how things are need not wait for stable storage.
         case .light: "SELECT set_config('synchronous_commit', 'off', true)"
+        // The control session itself keeps the settings of its role, which it watches.
+        case .durable: "SELECT set_config('synchronous_commit', 'on', true)"
         case .keepTime: Self.keepTimeSQL(clock)
         case .raiseOldest:
             """
@@ -25,6 +28,7 @@ enum ControlStatement: Int, CaseIterable {
             """
         case .forget: Self.forgetSQL(clock)
         case .leave: "SELECT wakegate.leave($1::integer)"
+        case .durability: Self.durabilitySQL
         case .report:
             """
             UPDATE wakegate.gateway SET reported_at = \(clock), report = $2::bytea WHERE number = $1::integer AND alive
@@ -33,13 +37,14 @@ enum ControlStatement: Int, CaseIterable {
         case .members:
             "SELECT number, since, reported_at, report FROM wakegate.gateway WHERE alive AND NOT buried ORDER BY number"
         case .fence: "SELECT wakegate.fence($1::integer)"
+        case .fenceMasked: Self.fenceMaskedSQL
         case .dead: "SELECT number FROM wakegate.gateway WHERE NOT alive AND NOT buried ORDER BY number"
         case .ready: Self.readySQL
         case .nextDue: "SELECT at FROM wakegate.due ORDER BY at LIMIT 1"
         case .totals: "SELECT counts FROM wakegate.books WHERE topic = \(ConnectionBooks.everyTopic)"
         case .clock: "SELECT \(clock), shift FROM wakegate.meta"
         case .topicsFrom: "SELECT id, name FROM wakegate.topic WHERE id >= $1::integer ORDER BY id"
-        case .lockTopics: "SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))"
+        case .lockTopics: "SELECT pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))"
         case .addTopics:
             """
             INSERT INTO wakegate.topic (id, name)
@@ -55,6 +60,11 @@ enum ControlStatement: Int, CaseIterable {
             RETURNING version
             """
         case .notify: "SELECT pg_notify('wakegate', $1::text)"
+        case .sendersOfGateways:
+            """
+            SELECT pid FROM pg_stat_activity
+            WHERE pid = ANY($1::integer[]) AND has_table_privilege(usesysid, 'wakegate.gateway', 'UPDATE')
+            """
         case .sweepWakes: Self.sweepWakesSQL
         }
     }
@@ -81,12 +91,42 @@ enum ControlStatement: Int, CaseIterable {
         """
     }
 
+    /// Resumes policy time from the latest moment of any commit, or from the latest one that this gateway has seen, if
+    /// the primary's clock is behind it. A clock that steps back must not stop time until it has caught up.
     private static func keepTimeSQL(_ clock: String) -> String {
-        """
-        UPDATE wakegate.meta m SET shift = (SELECT max(moment) FROM wakegate.connection) - \(clock)
-        WHERE (SELECT max(moment) FROM wakegate.connection) > \(clock) + m.shift
-        """
+        let reached = "greatest((SELECT max(moment) FROM wakegate.connection), $1::bigint)"
+        return """
+            UPDATE wakegate.meta m SET shift = \(reached) - \(clock) WHERE \(reached) > \(clock) + m.shift
+            """
     }
+
+    /// Fences gateways whose locks belong to sessions of other roles: every role that may connect can take the lock of
+    /// a gateway that has died.
+    private static let fenceMaskedSQL = """
+        WITH masked AS (
+            SELECT g.number FROM wakegate.gateway g
+            JOIN pg_locks l ON l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                AND l.classid = \(AdvisoryLock.gateways)::oid AND l.objid = g.number::oid
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            JOIN pg_stat_activity a ON a.pid = l.pid
+            WHERE g.alive AND NOT g.buried AND g.number <> $1::integer
+                AND NOT has_table_privilege(a.usesysid, 'wakegate.gateway', 'UPDATE')),
+        fenced AS (
+            UPDATE wakegate.connection c SET alive = false FROM masked m WHERE c.gateway = m.number AND c.alive)
+        UPDATE wakegate.gateway g SET alive = false FROM masked m WHERE g.number = m.number
+        """
+
+    /// Reads synchronous_commit as a new session of this role would have it, and whether standbys are named. Settings
+    /// of a role and of a database apply to new sessions only.
+    private static let durabilitySQL = """
+        SELECT coalesce((
+            SELECT split_part(c, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) c
+            WHERE c LIKE 'synchronous_commit=%'
+                AND s.setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = session_user))
+                AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+            ORDER BY s.setrole <> 0 DESC, s.setdatabase <> 0 DESC LIMIT 1),
+            current_setting('synchronous_commit'))::text, current_setting('synchronous_standby_names') <> ''
+        """
 
     private static let valuesChangedSQL = """
         SELECT v.name, v.version, v.content FROM wakegate.value v

@@ -2,6 +2,14 @@ import PostgreSQL
 
 /// What a start would refuse of a database, and what would lose pushes in it; nothing is made or changed.
 package struct DatabaseCheck {
+    /// The result of a check.
+    package struct Report {
+        /// Reasons not to start.
+        package var faults: [Fault] = []
+        /// Risks that keep no gateway from working.
+        package var warnings: [Fault] = []
+    }
+
     /// What is wrong, and what to do about it.
     package struct Fault: Hashable, Sendable {
         package let problem: String
@@ -13,9 +21,7 @@ package struct DatabaseCheck {
     private var server: String { self.client.server }
 
     /// Looks at the database, which it waits for.
-    ///
-    /// - Returns: every fault; none when a gateway can start on it.
-    package static func faults(_ settings: StoreSettings) -> [Fault] {
+    package static func report(_ settings: StoreSettings) -> Report {
         do throws(PostgresError) {
             let client = try PostgresClient(
                 settings.address,
@@ -24,14 +30,41 @@ package struct DatabaseCheck {
                 answerMilliseconds: StoreSettings.answerMilliseconds
             )
             let check = DatabaseCheck(client: client, settings: settings)
+            if let fault = try check.poolFault() { return Report(faults: [fault]) }
             // A server that is too old may not know what else is asked.
-            if let fault = check.versionFault { return [fault] }
-            return try check.serverFaults() + check.schemaFaults()
+            if let fault = check.versionFault { return Report(faults: [fault]) }
+            return try Report(faults: check.serverFaults() + check.schemaFaults(), warnings: check.accessWarnings())
         } catch {
             let server = error.server.isEmpty ? "" : "\(error.server): "
             let remedy = error.remedy.hasSuffix(".") ? String(error.remedy.dropLast()) : error.remedy
-            return [Fault(problem: "\(server)\(error.message)", remedy: remedy)]
+            return Report(faults: [Fault(problem: "\(server)\(error.message)", remedy: remedy)])
         }
+    }
+
+    /// A pool numbers its clients itself.
+    private func poolFault() throws(PostgresError) -> Fault? {
+        let backend = try self.client.query("SELECT pg_backend_pid()").int32(0, 0)
+        guard backend != self.client.backend else { return nil }
+        return Fault(
+            problem: "a connection pool such as pgbouncer answers at \(self.server), and not PostgreSQL itself",
+            remedy: "name PostgreSQL itself, with its own port (5432)"
+        )
+    }
+
+    private func accessWarnings() throws(PostgresError) -> [Fault] {
+        let row = try self.client.query(
+            """
+            SELECT current_database()::text, has_database_privilege('public', current_database(), 'CONNECT'),
+                quote_ident(current_database())
+            """
+        )
+        guard row.flag(0, 1) else { return [] }
+        let warning = Fault(
+            problem: "every role of \(self.server) may connect to the database \(row.text(0, 0)) (PUBLIC has CONNECT): "
+                + "such a role can read gateways' notices, and delay gateways with locks",
+            remedy: "REVOKE CONNECT ON DATABASE \(row.text(0, 2)) FROM PUBLIC, and GRANT it to the roles that need it"
+        )
+        return [warning]
     }
 
     private var versionFault: Fault? {
@@ -46,9 +79,12 @@ package struct DatabaseCheck {
         let row = try self.client.query(
             """
             SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
-                current_setting('fsync')::boolean, current_setting('synchronous_commit') <> 'off',
+                current_setting('fsync')::boolean, current_setting('synchronous_commit') <> 'off' AND (
+                    current_setting('synchronous_commit') <> 'local'
+                    OR current_setting('synchronous_standby_names') = ''),
                 current_setting('max_connections')::integer
-                    - current_setting('superuser_reserved_connections')::integer
+                    - current_setting('superuser_reserved_connections')::integer,
+                current_setting('synchronous_commit')
             """
         )
         var faults: [Fault] = []
@@ -62,11 +98,12 @@ package struct DatabaseCheck {
             faults.append(Fault(problem: problem, remedy: "set fsync = on there, or pushes are lost when it dies"))
         }
         if !row.flag(0, 2) {
-            let problem = "\(self.server) answers before a commit is on the disk (synchronous_commit is off)"
-            let remedy = "leave it on for this user, or pushes are lost when the server dies"
+            let problem =
+                "\(self.server) answers this user before a commit is safe (synchronous_commit is \(row.text(0, 4)))"
+            let remedy = "set it to on for this user: only the gateway's own sessions do without that"
             faults.append(Fault(problem: problem, remedy: remedy))
         }
-        let (free, needed) = (row.int32(0, 3), self.settings.connections + 2)
+        let (free, needed) = (row.int32(0, 3), self.settings.connections + 3)
         if Int(free) < needed {
             let problem =
                 "\(self.server) takes \(free) connections of all users together, and this gateway needs \(needed)"

@@ -69,6 +69,7 @@ package final class DatabaseImport {
         self.mark = ImportMark(fingerprint: source.fingerprint, now: now, number: 0)
         do throws(PostgresError) {
             self.client = try PostgresClient(settings.address, application: "wakegate import")
+            try self.client.query(SessionSetup.durable)
         } catch { throw StoreError(error) }
         try self.transaction { () throws(PostgresError) in try self.begin() }
     }
@@ -80,7 +81,7 @@ package final class DatabaseImport {
         let lock = try self.client.query(
             """
             SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(Self.lock)),
-                pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))
+                pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))
             """
         )
         guard lock.flag(0, 0) else {

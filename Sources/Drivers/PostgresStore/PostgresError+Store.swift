@@ -13,7 +13,7 @@ extension PostgresError {
     var isConflict: Bool {
         switch self.kind {
         case .uniqueViolation, .deadlock, .serialization, .lockNotAvailable, .idleTimeout: true
-        case .invalidAddress, .insecure, .unreachable, .connectionLost, .notAllowed, .noDatabase, .readOnly,
+        case .invalidAddress, .insecure, .unreachable, .connectionLost, .notAllowed, .pool, .noDatabase, .readOnly,
             .adminShutdown, .cancelled, .diskFull, .outOfMemory, .tooManyConnections, .wrongSchema,
             .insufficientPrivilege, .corrupt, .client, .other, .untrusted:
             false
@@ -25,8 +25,8 @@ extension PostgresError {
     var isOfServer: Bool {
         guard self.state != Self.fencedState else { return false }
         return switch self.kind {
-        case .untrusted, .unreachable, .connectionLost, .notAllowed, .readOnly, .adminShutdown, .cancelled, .diskFull,
-            .outOfMemory, .tooManyConnections, .corrupt, .client, .other:
+        case .untrusted, .unreachable, .connectionLost, .notAllowed, .pool, .readOnly, .adminShutdown, .cancelled,
+            .diskFull, .outOfMemory, .tooManyConnections, .corrupt, .client, .other:
             true
         case .invalidAddress, .insecure, .noDatabase, .uniqueViolation, .deadlock, .serialization, .lockNotAvailable,
             .idleTimeout, .wrongSchema, .insufficientPrivilege:
@@ -82,6 +82,41 @@ extension StoreError {
         self.init(
             message: "PostgreSQL at \(server) waits for a standby with each commit, and none is connected. See that a "
                 + "standby runs and reaches it (pg_stat_replication), or change synchronous_standby_names."
+        )
+    }
+
+    /// A pool answers in the place of the server.
+    init(poolAt server: String) {
+        self.init(
+            message: "A connection pool such as pgbouncer answers at \(server), and not PostgreSQL itself. A gateway's "
+                + "number, settings and notices belong to a session of its own: name PostgreSQL itself in `store`, "
+                + "with its own port (5432)."
+        )
+    }
+
+    /// - Parameter holder: the session that holds the lock.
+    init(server: String, schemaLockedBy holder: String) {
+        self.init(
+            message: "PostgreSQL at \(server): another session holds the lock under which tables are made "
+                + "(\(holder)). Wait if it is a gateway that "
+                + "upgrades the tables; otherwise end it with pg_terminate_backend, and let only gateways connect."
+        )
+    }
+
+    /// - Parameter count: how many numbers were tried.
+    init(server: String, lockedNumbers count: Int) {
+        self.init(
+            message: "PostgreSQL at \(server): other sessions hold the advisory locks of the next \(count) gateway "
+                + "numbers. Find them in pg_locks (classid \(AdvisoryLock.gateways)), end them, and let only "
+                + "gateways connect to the database."
+        )
+    }
+
+    /// - Parameter table: the table whose rows are locked.
+    init(server: String, lockedTable table: String) {
+        self.init(
+            message: "PostgreSQL at \(server): another session has held a lock on \(table) for three seconds. See "
+                + "pg_locks and pg_stat_activity for who it is; a gateway that waits for a standby does so, too."
         )
     }
 

@@ -122,11 +122,11 @@ final class Session<Purpose> {
         self.link.failure ?? PostgresError(kind: .connectionLost, message: "the connection is lost")
     }
 
-    /// What was notified since the last call.
-    func takeNotifications() -> [String] {
-        var payloads: [String] = []
-        while let notification = self.link.notification() { payloads.append(notification.payload) }
-        return payloads
+    /// Returns the notifications since the last call.
+    func takeNotifications() -> [PostgresNotification] {
+        var notifications: [PostgresNotification] = []
+        while let notification = self.link.notification() { notifications.append(notification) }
+        return notifications
     }
 }
 
@@ -137,6 +137,8 @@ struct SessionSender {
     func prepare(_ name: String, _ sql: String) { self.link.prepare(name, sql) }
 
     func query(_ sql: String) { self.link.query(sql) }
+
+    func query(_ sql: String, _ parameters: borrowing PostgresParameters) { self.link.query(sql, parameters) }
 
     func run(_ statement: CommitStatement) { self.link.execute(statement.name) }
 

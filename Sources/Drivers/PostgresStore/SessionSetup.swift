@@ -17,12 +17,25 @@ enum SessionSetup {
         )
     }
 
-    /// Of the control connection.
+    /// Returns the settings of the control connection. A lock that another session holds must not delay the heartbeat
+    /// for long.
     static func control(silenceMilliseconds: Int64) -> [PostgresSetting] {
         self.settings(
-            [("jit", "off")] + self.common + [("idle_session_timeout", "\(silenceMilliseconds)")]
+            [("jit", "off")] + self.common + [
+                ("idle_session_timeout", "\(silenceMilliseconds)"), ("lock_timeout", "2000"),
+            ]
         )
     }
+
+    /// The settings of the connection for everything that gateways share besides devices.
+    static let shared = Self.settings([("jit", "off")] + Self.common + [("lock_timeout", "3000")])
+
+    /// A statement that has the session wait for durable commits from now on, whatever the settings of the server, the
+    /// database and the role are or become. A stronger setting, such as remote_apply, is kept.
+    static let durable = """
+        SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+            THEN 'on' ELSE current_setting('synchronous_commit') END, false)
+        """
 
     /// A peer that is gone without a word is found within seconds.
     private static let common = [

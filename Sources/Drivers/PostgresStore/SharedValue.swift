@@ -16,6 +16,7 @@ package enum SharedValue {
     ) throws(StoreError) -> [UInt8] {
         do throws(PostgresError) {
             let client = try PostgresClient(settings.address, application: "wakegate", answerMilliseconds: 10_000)
+            try client.query(SessionSetup.durable)
             var parameters = PostgresParameters()
             parameters.append(name)
             parameters.append(content)

@@ -8,6 +8,8 @@ import PostgreSQL
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
 final class StoreExchange: @unchecked Sendable {
     let bell: PostgresBell
+    /// Called with each setting of the database that the operator is to hear of.
+    let warn: @Sendable (String) -> Void
     private let ring: @Sendable () -> Void
     private let monitor = Monitor()
     private var requests: [ClusterRequest] = []
@@ -18,8 +20,12 @@ final class StoreExchange: @unchecked Sendable {
     private var firstAttempt: Result<Void, StoreError>?
 
     /// - Throws: `StoreError` when the process may open no further descriptor.
-    init(_ ring: @escaping @Sendable () -> Void) throws(StoreError) {
+    init(
+        _ ring: @escaping @Sendable () -> Void,
+        warn: @escaping @Sendable (String) -> Void
+    ) throws(StoreError) {
         self.ring = ring
+        self.warn = warn
         do throws(SystemError) {
             self.bell = try PostgresBell()
         } catch {

@@ -11,6 +11,8 @@ package struct StoreSettings: Sendable {
     /// How long the server waits for a word of a gateway before it lets go of the gateway's number, and of the rows
     /// that a transaction has locked; in milliseconds.
     package var silenceMilliseconds: Int64 = 3000
+    /// The longest wait for the lock under which tables are made, in milliseconds.
+    package var schemaLockMilliseconds: Int64 = 30_000
 
     package init(address: PostgresAddress) {
         self.address = address

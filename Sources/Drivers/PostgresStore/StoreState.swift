@@ -16,6 +16,8 @@ final class StoreState {
     var firstHost = 0
     /// Why the number is of no use any more, as a connection found out.
     var fault: StoreError?
+    /// Settings of the database that the operator is to hear of, each described with its remedy.
+    var warnings: [String] = []
     /// How many transactions were written so far.
     private var order: Int64 = 0
 

@@ -8,6 +8,7 @@ final class StoreThread {
     private let exchange: StoreExchange
     private let state: StoreState
     private let control: ControlLink
+    private let shared: SharedLink
     private let links: [CommitLink]
     private var waiting: [CommitLink.Job] = []
     /// What is told to the engine once every connection is ready.
@@ -17,6 +18,8 @@ final class StoreThread {
     private var attachDeadline: Int64 = 0
     private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
     private var failure = StoreError.unknown
+    /// The cause that the engine knows of; nil while the store is attached, or never was.
+    private var told: String?
     /// Until when the end may take; nil while there is none.
     private var stopDeadline: Int64?
     private var isLeaving = false
@@ -27,6 +30,7 @@ final class StoreThread {
         self.exchange = exchange
         self.state = state
         self.control = ControlLink(state)
+        self.shared = SharedLink(state)
         self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
     }
 
@@ -40,19 +44,22 @@ final class StoreThread {
             guard !self.isOver else { break }
             self.wait()
             self.control.advance()
+            self.shared.advance()
             for link in self.links { link.advance() }
             self.handleEvents()
         }
         self.control.close()
+        self.shared.close()
         for link in self.links { link.close() }
         self.exchange.ended()
     }
 
     private func wait() {
-        var waits = [Descriptor.Wait(self.exchange.bell.descriptor, .readable)] + self.control.waits
+        var waits = [Descriptor.Wait(self.exchange.bell.descriptor, .readable)] + self.control.waits + self.shared.waits
         for link in self.links { waits += link.waits }
         let now = SystemClock.monotonic
         var moments = self.links.compactMap(\.nextMoment) + [now + StoreSettings.heartbeatMilliseconds]
+        moments += [self.shared.nextMoment].compactMap { $0 }
         if let moment = self.control.nextMoment { moments.append(moment) }
         if self.control.isClosed { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
@@ -69,10 +76,10 @@ final class StoreThread {
         case .count(let number, let topics): self.append(.count(number, topics: topics), number)
         case .commit(let number, let writes): self.links.first { $0.open == number }?.commit(writes)
         case .abandon(let number): self.links.first { $0.open == number }?.abandon()
-        case .addTopics(let names): self.control.addTopics(names)
+        case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
         case .report(let report): if self.state.isAttached { self.control.report(report) }
-        case .tell(let notices): self.control.tell(notices)
-        case .keep(let name, let content): self.control.keep(name, content)
+        case .tell(let notices): if self.state.isAttached { self.shared.tell(notices) }
+        case .keep(let name, let content): if self.state.isAttached { self.shared.keep(name, content) }
         case .bury(let gateway): if self.state.isAttached { self.waiting.append(.bury(gateway)) }
         }
     }
@@ -118,6 +125,7 @@ final class StoreThread {
         if self.exchange.isStopping, self.stopDeadline == nil { self.stop(now) }
         if self.control.isClosed, now >= self.attachAt, self.stopDeadline == nil { self.control.connect() }
         self.control.timePassed(now)
+        self.shared.timePassed(now)
         for link in self.links { link.timePassed(now) }
         self.giveUpAttaching(now)
         self.stopGoesOn(now)
@@ -159,6 +167,15 @@ final class StoreThread {
             case .left: self.isOver = true
             }
         }
+        for event in self.shared.takeEvents() {
+            switch event {
+            case .topics(let rows): self.control.topicsMade(rows)
+            case .kept(let name, let content, let version): self.control.kept(name, content, version: version)
+            case .news: self.control.readNews()
+            }
+        }
+        for warning in self.state.warnings { self.exchange.warn(warning) }
+        self.state.warnings = []
         if let fault = self.state.fault {
             self.state.fault = nil
             self.detach(fault)
@@ -169,6 +186,7 @@ final class StoreThread {
 
     private func attached(_ attachment: Attachment) {
         self.attachment = nil
+        self.told = nil
         self.state.isAttached = true
         self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
         let current = Attachment(
@@ -187,8 +205,13 @@ final class StoreThread {
         self.control.close()
         self.attachment = nil
         self.state.number = nil
-        if self.state.isAttached { self.state.replies.append(.detached(error)) }
+        // The first cause says that the store is not attached any more, and each further one why it still is not.
+        if self.state.isAttached || self.told.map({ $0 != error.message }) ?? false {
+            self.state.replies.append(.detached(error))
+            self.told = error.message
+        }
         self.state.isAttached = false
+        self.shared.detached()
         for link in self.links { link.detached(error) }
         self.refuseWaiting(error)
         self.attachAt = SystemClock.monotonic + self.pauseMilliseconds

@@ -45,6 +45,23 @@ struct PolicyTimeTests {
         other.stop()
     }
 
+    @Test("Policy time goes on at once after the primary's clock steps back, though nothing was committed for long")
+    func stepBack() throws {
+        let clocked = try Clocked()
+        let rig = try StoreRig(clocked.address, clock: Clocked.expression)
+        try rig.write([1]) { .of($0, $1) }
+        try clocked.set(1_060_000)
+        #expect(try rig.view().now == Instant(milliseconds: 1_060_000))
+        try clocked.set(1_050_000)
+        let database = clocked.address.split(separator: "/").last.map(String.init) ?? ""
+        try clocked.server.wait(for: "10000", of: "SELECT shift FROM wakegate.meta", database: database)
+        try clocked.set(1_050_700)
+        let view = try rig.view()
+        #expect(view.now == Instant(milliseconds: 1_060_700) && view.wall == 1_050_700)
+        #expect(try rig.find(.tokens([1])).now == Instant(milliseconds: 1_060_700))
+        rig.stop()
+    }
+
     @Test("Whoever is attached to a primary whose clock is behind goes on from the latest commit, at its pace")
     func shift() throws {
         let clocked = try Clocked()

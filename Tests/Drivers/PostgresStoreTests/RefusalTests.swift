@@ -87,6 +87,44 @@ struct RefusalTests {
         rig.stop()
     }
 
+    @Test("Each new cause for which a gateway cannot attach itself again is told")
+    func newCauses() throws {
+        let role = "moody_\(self.database)"
+        try self.server.query("CREATE ROLE \(role) LOGIN; GRANT CREATE ON DATABASE \(self.database) TO \(role)")
+        let rig = try StoreRig(self.server.address(self.database, user: role))
+        try self.server.query("ALTER ROLE \(role) NOLOGIN")
+        try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+        #expect(try rig.detached().message.contains("administrator"))
+        #expect(try rig.detached().message.contains("not permitted to log in"))
+        try self.server.query("ALTER ROLE \(role) LOGIN CONNECTION LIMIT 0")
+        #expect(try rig.detached().message.contains("too many connections"))
+        try self.server.query("ALTER ROLE \(role) CONNECTION LIMIT -1")
+        try rig.attached()
+        rig.stop()
+    }
+
+    @Test("A connection pool is refused by name with the remedy, also one that ignores what sessions ask for")
+    func pool() throws {
+        for ignored in ["extra_float_digits", "options,extra_float_digits"] {
+            let pool = try PoolServer(self.server, ignoring: ignored)
+            let address = pool.address(self.database)
+            let message = try self.refusal(address)
+            #expect(message.contains("pgbouncer") && message.contains("5432"), "\(message)")
+            #expect(message.contains("127.0.0.1:\(pool.port)"), "\(message)")
+            let report = DatabaseCheck.report(StoreSettings(address: try PostgresAddress(address)))
+            #expect(report.faults.count == 1 && report.faults.first?.problem.contains("pgbouncer") == true)
+        }
+    }
+
+    @Test("A check warns of a database to which every role may connect, and of none other")
+    func publicAccess() throws {
+        let settings = StoreSettings(address: try PostgresAddress(self.address))
+        let warnings = DatabaseCheck.report(settings).warnings
+        #expect(warnings.count == 1 && warnings.first?.remedy.contains("REVOKE CONNECT") == true)
+        try self.server.query("REVOKE CONNECT ON DATABASE \(self.database) FROM PUBLIC")
+        #expect(DatabaseCheck.report(settings).warnings.isEmpty)
+    }
+
     @Test("A database that is not there is named, and no password is told")
     func missing() throws {
         let message = try self.refusal("postgresql://postgres:secret@127.0.0.1:\(self.server.port)/nowhere")

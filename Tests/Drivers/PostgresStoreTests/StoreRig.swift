@@ -16,6 +16,24 @@ final class StoreRig {
         private let monitor = Monitor()
         private var isRung = false
         private var isHeld = false
+        private var warnings: [String] = []
+
+        func warn(_ warning: String) {
+            self.monitor.withLock {
+                self.warnings.append(warning)
+                self.monitor.broadcast()
+            }
+        }
+
+        /// Takes the first warning, which is waited for; nil when the moment came first.
+        func takeWarning(untilNanoseconds moment: Int64) -> String? {
+            self.monitor.withLock {
+                while self.warnings.isEmpty {
+                    guard self.monitor.wait(untilNanoseconds: moment) else { break }
+                }
+                return self.warnings.isEmpty ? nil : self.warnings.removeFirst()
+            }
+        }
 
         func ring() {
             self.monitor.withLock {
@@ -68,7 +86,7 @@ final class StoreRig {
         if let clock { settings.clock = clock }
         let bell = Bell()
         self.bell = bell
-        self.store = try PostgresStore(settings) { bell.ring() }
+        self.store = try PostgresStore(settings, ring: { bell.ring() }, onWarning: { bell.warn($0) })
         self.attachment = Attachment(
             number: self.number,
             topics: [],
@@ -109,6 +127,29 @@ final class StoreRig {
                 throw Missing(description: "\(what) did not come; \(self.replies.count) other replies did")
             }
         }
+    }
+
+    /// Waits for the next warning of a setting.
+    func warning() throws -> String {
+        let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
+        guard let warning = self.bell.takeWarning(untilNanoseconds: deadline) else {
+            throw Missing(description: "no warning came")
+        }
+        return warning
+    }
+
+    /// True if the store has not been detached since the last attachment that the test has taken.
+    var hasStayed: Bool {
+        self.store.takeReplies(into: &self.replies)
+        return !self.replies.contains { if case .detached = $0 { true } else { false } }
+    }
+
+    /// Takes the notices that have come.
+    func takeTold() -> [ClusterNotice] {
+        self.store.takeReplies(into: &self.replies)
+        let notices = self.replies.compactMap { if case .told(let notice) = $0 { notice } else { nil } }
+        self.replies.removeAll { if case .told = $0 { true } else { false } }
+        return notices
     }
 
     func submit(_ request: ClusterRequest) { self.store.submit(request) }

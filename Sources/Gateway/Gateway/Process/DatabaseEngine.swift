@@ -38,10 +38,12 @@ struct DatabaseEngine: Sendable {
         let settings = try self.configuration.storeSettings()
         let bell = StoreBell()
         let mailbox = self.shared.engine
-        let store = try PostgresStore(settings) {
+        let log = self.shared.log
+        let ring: @Sendable () -> Void = {
             bell.ring()
             mailbox.ring()
         }
+        let store = try PostgresStore(settings, ring: ring, onWarning: { log.write(.databaseSetting, ["cause": $0]) })
         do throws(StoreError) {
             let key = try Self.historyKey(settings)
             try self.history.open()

@@ -26,8 +26,13 @@ struct PostgresInstallation: Sendable {
 
     /// The whole command of a program with its arguments.
     func command(_ program: String, _ arguments: [String]) -> [String] {
+        self.asUser(["\(self.programs)/\(program)"] + arguments)
+    }
+
+    /// A command as the user that servers run as.
+    func asUser(_ command: [String]) -> [String] {
         let prefix = ["/usr/bin/setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--"]
-        return (self.isRoot ? prefix : []) + ["\(self.programs)/\(program)"] + arguments
+        return (self.isRoot ? prefix : []) + command
     }
 
     /// Runs a program of PostgreSQL to its end.

@@ -50,8 +50,9 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
-            let faults =
-                self.startFaults(configuration) + self.portFaults(configuration) + GatewayDatabase.faults(configuration)
+            let database = GatewayDatabase.check(configuration)
+            for warning in database.warnings { Console.error("wakegate: warning: \(warning.description)") }
+            let faults = self.startFaults(configuration) + self.portFaults(configuration) + database.faults
             try self.check(configuration, and: faults)
             Console.error("wakegate: the configuration is good")
             return 0

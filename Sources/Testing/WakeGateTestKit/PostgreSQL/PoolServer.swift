@@ -1,0 +1,91 @@
+import Foundation
+import Platform
+
+/// A connection pool before a server: pgbouncer on loopback, as Debian has it. Gone with the last reference, and with
+/// the process of the test.
+package final class PoolServer {
+    /// The place where it listens on 127.0.0.1.
+    package let port: UInt16
+    private let folder: PostgresFolder
+    private let process = Process()
+    private let line = Pipe.toChild()
+    private let ended = Latch()
+
+    private static let program = "/usr/sbin/pgbouncer"
+    private static let attemptsMax = 20
+
+    /// At the end of its input it ends the pool.
+    private static let script = """
+        trap '' INT TERM HUP
+        "$0" -q "$1" </dev/null &
+        cat >/dev/null
+        kill -KILL $!
+        """
+
+    /// Starts a pool and waits until it lets clients in.
+    ///
+    /// - Parameters:
+    ///   - server: the server behind it.
+    ///   - ignored: the startup parameters that it takes from clients and does not pass on.
+    /// - Throws: `PostgresFailure` when there is no pgbouncer on this machine, with what to do.
+    package init(_ server: PostgresServer, ignoring ignored: String) throws {
+        guard FileManager.default.isExecutableFile(atPath: Self.program) else {
+            throw PostgresFailure(description: "there is no pgbouncer on this machine; run deploy/setup")
+        }
+        let installation = try PostgresInstallation.found()
+        self.folder = try PostgresFolder()
+        var bits = RandomBits()
+        self.port = 20_000 + UInt16(bits.next() % 12_000)
+        let settings = """
+            [databases]
+            * = host=127.0.0.1 port=\(server.port)
+            [pgbouncer]
+            listen_addr = 127.0.0.1
+            listen_port = \(self.port)
+            unix_socket_dir =
+            auth_type = trust
+            auth_file = \(self.folder.path)/users
+            pool_mode = session
+            ignore_startup_parameters = \(ignored)
+            logfile = \(self.folder.path)/log
+            """
+        for (name, text) in [("pool", settings), ("users", "\"postgres\" \"\"\n")] {
+            let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-pool-\(UUID())")
+            defer { try? FileManager.default.removeItem(at: file) }
+            try Data(text.utf8).write(to: file)
+            try installation.copy(file.path, to: "\(self.folder.path)/\(name)")
+        }
+        let command = installation.asUser(["/bin/sh", "-c", Self.script, Self.program, "\(self.folder.path)/pool"])
+        self.process.executableURL = URL(fileURLWithPath: command[0])
+        self.process.arguments = Array(command.dropFirst())
+        self.process.environment = PostgresProgram.environment
+        self.process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        self.process.standardInput = self.line
+        self.process.standardOutput = FileHandle.nullDevice
+        self.process.standardError = FileHandle.nullDevice
+        let ended = self.ended
+        self.process.terminationHandler = { _ in ended.open() }
+        try self.process.start()
+        try self.waitUntilReady()
+    }
+
+    deinit {
+        try? self.line.fileHandleForWriting.close()
+        self.ended.wait()
+    }
+
+    private func waitUntilReady() throws {
+        let deadline = SystemClock.monotonic + PostgresLog.waitMax
+        let command = ["/usr/bin/psql", "-XAtq", "-d", self.address("postgres"), "-c", "SELECT"]
+        while (try? PostgresProgram.run(command)) == nil {
+            guard SystemClock.monotonic < deadline else {
+                throw PostgresFailure(description: "pgbouncer lets nobody in")
+            }
+        }
+    }
+
+    /// The URI by which clients reach a database of the server through the pool.
+    package func address(_ database: String) -> String {
+        "postgresql://postgres@127.0.0.1:\(self.port)/\(database)"
+    }
+}
