@@ -69,4 +69,65 @@ struct SharedDatabaseTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 2)
         #expect(gateway.process.errors.contains("storeDetached"))
     }
+
+    @Test("A session that has locked devices stalls no other device, and questions about these are answered")
+    func lockedDevices() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let database = address.split(separator: "/").last.map(String.init) ?? ""
+        let gateway = try RunningGateway(["--set", "store=\(address)"])
+        let tokens = (1...40).map { String(repeating: String(format: "%02x", $0), count: 32) }
+        for token in tokens { #expect(try gateway.push(token, topic: self.topic).status == 200) }
+        let held = tokens.prefix(12).map { "'\\x\($0)'" }.joined(separator: ", ")
+        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
+        try editor.write("BEGIN;")
+        try editor.write("SELECT 'locked' FROM wakegate.device WHERE token IN (\(held)) FOR UPDATE;")
+        let locked = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = '\(database)' AND application_name = 'psql' AND state = 'idle in transaction'
+                AND query LIKE '%FOR UPDATE%'
+            """
+        try server.wait(for: "1", of: locked)
+
+        for path in ["", "/tasks", "/events", "/pushes"] {
+            let answer = try gateway.admin("/v1/devices/\(tokens[0])\(path)", "--max-time", "10")
+            #expect(answer.status == 200, "\(path) \(answer.body)")
+        }
+        let waiting = try tokens.prefix(12).map { token in
+            try ChildProcess("curl", gateway.curlOptions + self.push(token, to: gateway))
+        }
+        for token in tokens.dropFirst(12) {
+            let ended = try ChildProcess.run(
+                "curl",
+                gateway.curlOptions + ["--max-time", "5"] + self.push(token, to: gateway)
+            )
+            #expect(ended.output.contains("200"), "\(ended)")
+        }
+        for child in waiting {
+            let ended = try child.finish()
+            #expect(ended.output.contains("503") && ended.output.contains("retry-after"), "\(ended)")
+        }
+        let refused = try gateway.admin("/v1/devices/\(tokens[1])/pending", "-X", "DELETE")
+        #expect(refused.status == 503 && refused.body.contains("psql") && refused.body.contains("pg_terminate_backend"))
+        #expect(refused.headers["retry-after"] != nil)
+        try gateway.eventually("the log line") { gateway.process.errors.contains("devicesLocked") }
+        #expect(gateway.process.errors.contains("application psql"), "\(gateway.process.errors)")
+        try gateway.eventually("the metric") {
+            try gateway.admin("/metrics").body.contains("wakegate_cluster_locked_devices{session=\"pid ")
+        }
+        #expect(try gateway.admin("/readyz").status == 200)
+        try editor.write("COMMIT;")
+        try editor.endInput()
+        _ = try editor.finish()
+        for token in tokens { #expect(try gateway.push(token, topic: self.topic).status == 200) }
+        try gateway.eventually("the lock's end") { gateway.process.errors.contains("devicesUnlocked") }
+    }
+
+    /// Arguments with which curl sends a push.
+    private func push(_ token: String, to gateway: RunningGateway) -> [String] {
+        [
+            "--include", "-H", "apns-topic: \(self.topic)", "-H", "apns-push-type: background", "-H",
+            "apns-priority: 5", "--data-binary", RunningGateway.payload, "https://\(gateway.edge)/3/device/\(token)",
+        ]
+    }
 }

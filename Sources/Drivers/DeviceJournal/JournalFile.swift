@@ -203,8 +203,8 @@ enum JournalFile {
         guard format == self.format else {
             throw StoreError(
                 message: "\(path) has format \(format), of a version before 0.1.0, and this build reads format "
-                    + "\(self.format). Start WakeGate 0.1.0 (commit 50ad6a39) once on this state folder, which converts "
-                    + "it, and then this version."
+                    + "\(self.format). Start WakeGate 0.1.0 (commit 50ad6a39) once on this state folder, which "
+                    + "converts it, and then this version."
             )
         }
     }

@@ -10,7 +10,6 @@ final class CommitLink {
     /// What a connection is given to do.
     enum Job {
         case load(TransactionNumber, LoadPlan)
-        case count(TransactionNumber, topics: [TopicIndex]?)
         case bury(GatewayNumber)
     }
 
@@ -35,7 +34,7 @@ final class CommitLink {
     }
 
     private enum Purpose {
-        case setUp, load, count, commit, rollback, bury, fold
+        case setUp, load, blocked, commit, rollback, bury, fold
     }
 
     private enum State {
@@ -50,7 +49,6 @@ final class CommitLink {
         case open(Open)
         /// Can move to: idle, closed, which leaves a doubt.
         case committing(Commit)
-        case counting(TransactionNumber)
         case burying(GatewayNumber)
     }
 
@@ -93,7 +91,7 @@ final class CommitLink {
         case .closed: self.state.number == nil ? nil : self.retryAt
         case .connecting: self.session?.server.deadline
         case .committing: self.answerDeadline
-        case .idle, .loading, .open, .counting, .burying: nil
+        case .idle, .loading, .open, .burying: nil
         }
     }
 
@@ -110,7 +108,7 @@ final class CommitLink {
         case .committing:
             guard let deadline = self.answerDeadline, now >= deadline else { return }
             self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
-        case .idle, .loading, .open, .counting, .burying: ()
+        case .idle, .loading, .open, .burying: ()
         }
     }
 
@@ -120,10 +118,14 @@ final class CommitLink {
             self.books = ConnectionBooks()
             self.mark = 0
         }
+        // Each load waits for a lock for a moment only. The next try leaves the locked row out.
+        let settings =
+            SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
+            + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
         let link = PostgresLink(
             self.state.settings.address,
             application: "wakegate",
-            settings: SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds),
+            settings: settings,
             firstHost: self.state.firstHost,
             hostMilliseconds: StoreSettings.connectMilliseconds
         )
@@ -195,20 +197,6 @@ final class CommitLink {
         case .load(let number, let plan):
             session.exchange(.load) { sender in
                 self.phase = .loading(number, LoadStep(plan, floor: self.state.time.last, sender))
-            }
-        case .count(let number, let topics):
-            self.phase = .counting(number)
-            session.exchange(.count) { sender in
-                var parameters = PostgresParameters()
-                if let topics {
-                    var numbers = PostgresArray(.int4)
-                    numbers.append(ConnectionBooks.everyTopic)
-                    for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
-                    parameters.append(numbers)
-                } else {
-                    parameters.appendNull()
-                }
-                sender.run(.count, parameters)
             }
         case .bury(let gateway):
             self.phase = .burying(gateway)
@@ -288,75 +276,42 @@ final class CommitLink {
         switch (purpose, self.phase) {
         case (.setUp, _): self.setUpEnded(outcome)
         case (.load, .loading(let number, let step)): self.loaded(number, step, outcome)
-        case (.count, .counting(let number)): self.counted(number, outcome)
+        case (.blocked, .loading(let number, _)):
+            self.phase = .idle
+            let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
+            self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
         case (.commit, .committing(let commit)): self.committed(commit, outcome)
         case (.bury, .burying(let gateway)): self.burialRead(gateway, outcome)
         case (.fold, .burying):
             if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
         case (.rollback, _): ()
-        case (.load, _), (.count, _), (.commit, _), (.bury, _), (.fold, _): ()
+        case (.load, _), (.blocked, _), (.commit, _), (.bury, _), (.fold, _): ()
         }
     }
 
     private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
-        if let failure = outcome.failure {
-            if step.isReadOnly { self.phase = .idle } else { self.rollBack() }
-            return self.state.fail(number, self.failure(of: failure))
+        if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
+            // No row was waited for: the table is locked.
+            self.session?.exchange(.blocked) { sender in
+                sender.run(.rollback)
+                sender.run(.tableHolder)
+            }
+            return
         }
-        guard let loaded = step.read(outcome.results) else {
-            if step.isReadOnly { self.phase = .idle } else { self.rollBack() }
-            return self.state.fail(number, self.failure(of: .odd))
-        }
-        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
-        if step.isReadOnly {
-            self.phase = .idle
-        } else {
-            self.phase = .open(
-                Open(
-                    number: number,
-                    now: now,
-                    versions: loaded.versions,
-                    mayBundle: loaded.oldest >= EventTables.bundlesFrom
-                )
-            )
-        }
-        let devices = LoadedDevices(
-            now: now,
-            wall: PolicyTime.wall(now, shift: loaded.shift),
-            devices: loaded.devices,
-            hasMore: loaded.hasMore,
-            heldWakes: loaded.heldWakes
-        )
-        self.state.replies.append(.loaded(number, devices))
-    }
-
-    private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) {
-        self.phase = .idle
-        guard let rows = outcome.results.first, outcome.failure == nil else {
+        guard outcome.failure == nil, let loaded = step.read(outcome.results) else {
+            self.rollBack()
             return self.state.fail(number, self.failure(of: outcome.failure ?? .odd))
         }
-        var byTopic: [Int32: Books] = [:]
-        var rejections: [(topic: UInt32, content: [UInt8])] = []
-        for row in 0..<rows.count {
-            let topic = rows.int32(row, 1)
-            if rows.int32(row, 0) == 0 {
-                guard let books = Books(stored: rows.bytes(row, 2)) else {
-                    return self.state.fail(number, self.failure(of: .odd))
-                }
-                byTopic[topic, default: Books()] += books
-            } else {
-                rejections.append((UInt32(bitPattern: topic), rows.bytes(row, 2).array))
-            }
-        }
-        let total = byTopic.removeValue(forKey: ConnectionBooks.everyTopic) ?? Books()
-        let counts = ClusterCounts(
-            total: total,
-            byTopic: Dictionary(
-                uniqueKeysWithValues: byTopic.map { (TopicIndex(rawValue: UInt32(bitPattern: $0.key)), $0.value) }
-            ),
-            rejections: rejections
+        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
+        self.phase = .open(
+            Open(
+                number: number,
+                now: now,
+                versions: loaded.versions,
+                mayBundle: loaded.oldest >= EventTables.bundlesFrom
+            )
         )
-        self.state.replies.append(.counts(number, counts))
+        self.state.replies.append(.loaded(number, LoadedDevices(loaded, now)))
     }
 
     private func committed(_ commit: Commit, _ outcome: Session<Purpose>.Outcome) {
@@ -393,7 +348,8 @@ final class CommitLink {
     }
 
     private func failure(of failure: PostgresError) -> ClusterFailure {
-        failure.isConflict ? .conflict : .refused(StoreError(failure))
+        if failure.kind == .lockNotAvailable { return .locked(nil) }
+        return failure.isConflict ? .conflict : .refused(StoreError(failure))
     }
 
     // MARK: Burying
@@ -462,7 +418,7 @@ final class CommitLink {
 
     private func endJob(_ reason: ClusterFailure) {
         switch self.phase {
-        case .loading(let number, _), .counting(let number): self.state.fail(number, reason)
+        case .loading(let number, _): self.state.fail(number, reason)
         case .open(let open): self.state.fail(open.number, reason)
         case .committing(let commit): self.doubt = commit
         case .closed, .connecting, .idle, .burying: ()
@@ -491,5 +447,19 @@ final class CommitLink {
         self.session = nil
         self.phase = .closed
         self.answerDeadline = nil
+    }
+}
+
+extension LoadedDevices {
+    /// - Parameter now: the moment of the load.
+    init(_ loaded: LoadStep.Loaded, _ now: Instant) {
+        self.init(
+            now: now,
+            wall: PolicyTime.wall(now, shift: loaded.shift),
+            devices: loaded.devices,
+            hasMore: loaded.hasMore,
+            heldWakes: loaded.heldWakes,
+            passedOver: loaded.passedOver
+        )
     }
 }

@@ -1,16 +1,16 @@
 /// What committing connections run, prepared once a connection.
 ///
-/// Rows of devices are locked in the order of their tokens, so that transactions wait in one direction; what is found
-/// by something else than a device is locked where nobody has it. Everything that a transaction adds or changes in one
-/// table is one statement over arrays, one element a row.
+/// Rows of named devices are locked in the order of their tokens, so that transactions wait in one direction. Rows that
+/// are found by something else, and named ones after a wait in vain, are passed over if another transaction has locked
+/// them. Everything that a transaction adds or changes in one table is one statement over arrays, one element a row.
 enum CommitStatement: Int, CaseIterable {
     case begin, commit, rollback, clock
-    case lockTokens, lockTokensAndWakes, lockHolder, lockDue, lockReady, lockReadyDevices, lockTasks
-    case readTokens, readTokensAndWakes, readHolder, readDue, readReady, readReadyDevices, readTasks, readInOrder
-    case readTopicsInOrder
+    case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
+    case lockReady, lockReadyPushes, lockReadyDevices
+    case passedOver, tableHolder
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
     case upsertBooks, upsertRejections, insertEvents, insertPushes, insertBundles, mark
-    case wakesOfHolder, holders, resolve, count
+    case wakesOfHolder, holders, resolve
     case lockBurial, burialRows, foldBooks, foldRejections, endBurial
 
     /// The names under which they are prepared, in the order of their numbers: made once, as each transaction names
@@ -26,23 +26,18 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        case .clock: "SELECT \(clock), shift, oldest FROM wakegate.meta"
+        // The rows are locked by then. What the transaction writes waits for locks as long as it has to.
+        case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '0', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
-        case .lockHolder: Self.holder + Self.inOrder
-        case .lockTasks: Self.tasks + Self.inOrder
+        case .lockFreeTokens: Self.tokensAndWakes + Self.skipping
+        case .lockHolder: Self.holder + Self.skipping
         case .lockDue: Self.due(clock) + Self.skipping
-        case .lockReady: Self.ready("r.topic = $1") + Self.skipping
-        case .lockReadyDevices: Self.ready(Self.ofDevices) + Self.skipping
-        case .readTokens: Self.tokens
-        case .readTokensAndWakes: Self.tokensAndWakes
-        case .readHolder: Self.holder
-        case .readTasks: Self.tasks
-        case .readInOrder: Self.behind()
-        case .readTopicsInOrder: Self.behind(" AND d.topic = ANY($3::integer[])")
-        case .readDue: Self.due(clock)
-        case .readReady: Self.ready("r.topic = $1")
-        case .readReadyDevices: Self.ready(Self.ofDevices)
+        case .lockReady: Self.ready + Self.skipping
+        case .lockReadyPushes: Self.readyPushes + Self.skipping
+        case .lockReadyDevices: Self.readyOfDevices + Self.skipping
+        case .passedOver: Self.passedOverSQL
+        case .tableHolder: Self.tableHolderSQL
         case .insertDevices: Self.insertDevicesSQL
         case .updateDevices: Self.updateDevicesSQL
         case .upsertDue: Self.upsertDueSQL
@@ -65,19 +60,18 @@ enum CommitStatement: Int, CaseIterable {
         case .wakesOfHolder: Self.wakesOfHolderSQL
         case .holders: Self.holdersSQL
         case .resolve: Self.resolveSQL
-        case .count: Self.countSQL
         }
     }
 
-    private static let row = """
+    static let row = """
         SELECT d.token, d.version, d.at, d.record, d.tasks, d.derived, d.ctid FROM wakegate.device d
         """
     private static let inOrder = " FOR UPDATE"
     private static let skipping = " FOR UPDATE OF d SKIP LOCKED"
 
-    private static let tokens = "\(row) WHERE d.token = ANY($1::bytea[]) ORDER BY d.token"
+    static let tokens = "\(row) WHERE d.token = ANY($1::bytea[]) ORDER BY d.token"
 
-    private static let tokensAndWakes = """
+    static let tokensAndWakes = """
         \(row) WHERE d.token = ANY($1::bytea[] || ARRAY(
             SELECT w.device FROM wakegate.wake w WHERE w.id = ANY($2::uuid[]))) ORDER BY d.token
         """
@@ -89,15 +83,6 @@ enum CommitStatement: Int, CaseIterable {
 
     private static let holder = "\(row) WHERE d.token = ANY(ARRAY(\(devicesOfHolder))) ORDER BY d.token"
 
-    private static let tasks = """
-        \(row) WHERE d.has_tasks AND d.token > $2::bytea AND ($1::integer IS NULL OR d.topic = $1)
-        ORDER BY d.token LIMIT $3::integer
-        """
-
-    private static func behind(_ filter: String = "") -> String {
-        "\(self.row) WHERE d.token > $1::bytea\(filter) ORDER BY d.token LIMIT $2::integer"
-    }
-
     private static func due(_ clock: String) -> String {
         """
         \(self.row) JOIN (
@@ -108,24 +93,89 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// Few devices are named, and found by their tokens: the sum keeps their topic's whole queue from being read.
-    private static let ofDevices = "r.device = ANY($9::bytea[]) AND r.topic + 0 = $1"
-
-    /// The rows that wait are read in the order of their index, each device looked up as it comes, until there are
-    /// enough: a claim costs what it claims, however much waits. OFFSET 0 keeps PostgreSQL from joining first and
-    /// sorting then, which seems cheap to it when it plans the statement for tables that are empty.
-    private static func ready(_ place: String) -> String {
+    /// A claim of streams that take pushes alone: rows are read in the order of their index, and each device is locked
+    /// as its row is read, until there are enough. A claim costs what it takes, however many rows there are. OFFSET 0
+    /// keeps PostgreSQL from sorting after the join, which seems cheap while the tables are empty.
+    private static let readyPushes = """
+        \(row) JOIN (
+            SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0
+            ORDER BY r.since OFFSET 0) q ON q.device = d.token
+        ORDER BY q.since LIMIT $2::integer
         """
-        \(self.row) JOIN (
+
+    /// A claim of streams that name tasks or sessions: only rows that these streams take are read.
+    private static let ready = """
+        \(row) JOIN (
+            SELECT u.device, u.since FROM (
+                (SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0 AND $2::boolean
+                ORDER BY r.since LIMIT \(lanesMax))
+                UNION ALL \(named)
+                UNION ALL \(matched)) u ORDER BY u.since OFFSET 0) q ON q.device = d.token
+        ORDER BY q.since LIMIT $8::integer
+        """
+
+    private static let named = lanes(key: "name", tasks: "$3", sessions: "$5", end: "n.low || E'\\x01'")
+    private static let matched = lanes(
+        key: SchemaTables.stem,
+        tasks: "$4",
+        sessions: "$6",
+        end: "left(n.low, -1) || '/'",
+        "AND name <> t.low"
+    )
+
+    /// The most rows that a claim reads of one name: more than it takes, because other claims may have locked the
+    /// first.
+    private static let lanesMax = "4 * $8::integer + 64"
+
+    /// The rows of tasks and sessions whose key is in a range, from each of the beginnings in two arrays to the end
+    /// that follows from it. The groups of rows that share a key and resources are found one by one, each by one look
+    /// into the index; only groups whose resources the streams offer are read. "/" follows "." in the order of bytes.
+    ///
+    /// - Parameters:
+    ///   - key: `name`, or the expression for its stem.
+    ///   - end: an expression for the end of the range that begins with `n.low`.
+    ///   - filter: a further condition on a row.
+    private static func lanes(
+        key: String,
+        tasks: String,
+        sessions: String,
+        end: String,
+        _ filter: String = ""
+    ) -> String {
+        let key = "\(key) COLLATE \"C\""
+        let rows = "FROM wakegate.ready WHERE topic = $1 AND kind = t.kind AND kind > 0"
+        let first = "ORDER BY \(key), resources LIMIT 1"
+        return """
+            SELECT f.device, f.since FROM (
+                SELECT k.kind, n.low, \(end) AS high
+                FROM unnest(\(tasks)::text[]) n(low), (VALUES (1::smallint), (2::smallint), (3::smallint)) k(kind)
+                UNION ALL
+                SELECT 4::smallint, n.low, \(end) FROM unnest(\(sessions)::text[]) n(low)) t, LATERAL (
+                WITH RECURSIVE found AS (
+                    (SELECT \(key) AS key, resources \(rows) AND \(key) >= t.low AND \(key) < t.high \(first))
+                    UNION ALL
+                    SELECT n.key, n.resources FROM found g, LATERAL (
+                        SELECT \(key) AS key, resources \(rows) AND \(key) < t.high
+                        AND (\(key), resources) > (g.key, g.resources) \(first)) n)
+                SELECT l.device, l.since FROM found g, LATERAL (
+                    SELECT device, since \(rows) AND \(key) = g.key AND resources = g.resources
+                    \(filter)
+                    ORDER BY since LIMIT \(lanesMax)) l
+                WHERE g.resources <@ $7::text[]) f
+            """
+    }
+
+    /// Few devices are named, and found by their tokens: the sum keeps their topic's whole queue from being read.
+    private static let readyOfDevices = """
+        \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
-            WHERE \(place) AND r.resources <@ $7::text[] AND (
+            WHERE r.device = ANY($9::bytea[]) AND r.topic + 0 = $1 AND r.resources <@ $7::text[] AND (
                 (r.kind = 0 AND $2::boolean)
-                OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(self.beginning("$4"))))
-                OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(self.beginning("$6")))))
+                OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(beginning("$4"))))
+                OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
             ORDER BY r.since OFFSET 0) q ON q.device = d.token
         ORDER BY q.since LIMIT $8::integer
         """
-    }
 
     private static func beginning(_ parameter: String) -> String {
         """
@@ -225,12 +275,30 @@ enum CommitStatement: Int, CaseIterable {
         RETURNING number, epoch, alive
         """
 
-    private static let countSQL = """
-        SELECT 0, topic, counts FROM wakegate.books WHERE $1::integer[] IS NULL OR topic = ANY($1)
-        UNION ALL
-        SELECT 1, topic, content FROM (
-            SELECT DISTINCT ON (gateway, topic) topic, content FROM wakegate.rejection
-            WHERE $1::integer[] IS NULL OR topic = ANY($1) ORDER BY gateway, topic, number DESC) r
+    /// Which of the named devices there are, and which session has each one's lock: a row that is locked for writing
+    /// shows the transaction of the lock as its `xmax`.
+    private static let passedOverSQL = """
+        WITH holder AS MATERIALIZED (
+            SELECT l.transactionid, \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+            WHERE l.locktype = 'transactionid' AND l.granted)
+        SELECT n.token, n.wake, h.pid, h.application_name, h.query_start FROM (
+            SELECT token, NULL::uuid AS wake FROM unnest($1::bytea[]) u(token)
+            UNION ALL
+            SELECT w.device, w.id FROM wakegate.wake w WHERE w.id = ANY($2::uuid[])) n
+        JOIN wakegate.device d ON d.token = n.token
+        LEFT JOIN holder h ON h.transactionid = d.xmax
+        """
+
+    private static let holderColumns = """
+        a.pid, a.application_name, (extract(epoch FROM a.query_start) * 1000)::bigint AS query_start
+        """
+
+    /// The session with a lock of the table `device` that conflicts with the locks of rows.
+    private static let tableHolderSQL = """
+        SELECT \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+        WHERE l.locktype = 'relation' AND l.granted AND l.relation = to_regclass('wakegate.device')
+            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND l.mode IN ('ExclusiveLock', 'AccessExclusiveLock') AND l.pid <> pg_backend_pid() LIMIT 1
         """
 
     private static let lockBurialSQL = """

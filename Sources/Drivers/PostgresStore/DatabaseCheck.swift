@@ -103,7 +103,7 @@ package struct DatabaseCheck {
             let remedy = "set it to on for this user: only the gateway's own sessions do without that"
             faults.append(Fault(problem: problem, remedy: remedy))
         }
-        let (free, needed) = (row.int32(0, 3), self.settings.connections + 3)
+        let (free, needed) = (row.int32(0, 3), self.settings.connections + 4)
         if Int(free) < needed {
             let problem =
                 "\(self.server) takes \(free) connections of all users together, and this gateway needs \(needed)"

@@ -12,38 +12,59 @@ struct LoadStep {
         /// Rows that were selected, of which there may be more than these.
         case selected(countMax: Int)
         case heldWakes
+        /// Named devices, with the sessions that have them locked, whether they were read or not.
+        case passedOver
         case clock
     }
 
     private var parts: [Part] = []
-    let isReadOnly: Bool
+    /// The results before those of the parts.
+    private let skippedCount: Int
+    /// True if the step waits for no lock of a row.
+    let passesOverLocked: Bool
 
-    /// Sends the statements of a plan.
+    /// Sends the statements that lock and read rows.
     ///
     /// - Parameter floor: the latest moment of policy time that is known here.
     init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
-        self.isReadOnly = plan.isReadOnly
-        if !plan.isReadOnly { sender.run(.begin) }
+        self.skippedCount = 1
+        self.passesOverLocked = plan.passesOverLocked
+        sender.run(.begin)
         self.appendNamed(plan, sender)
         self.appendSelection(plan, floor, sender)
         sender.run(CommitStatement.clock)
         self.parts.append(.clock)
     }
 
+    /// Sends the statements that read rows for a question.
+    init(_ plan: ReadPlan, _ sender: SessionSender) {
+        self.skippedCount = 0
+        self.passesOverLocked = true
+        self.appendNamed(plan, sender)
+        self.appendSelection(plan, sender)
+        sender.run(QuestionStatement.clock)
+        self.parts.append(.clock)
+    }
+
+    // MARK: Locking
+
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
         var parameters = PostgresParameters()
         parameters.append(plan.tokens)
-        guard !plan.wakes.isEmpty else {
-            sender.run(plan.isReadOnly ? .readTokens : .lockTokens, parameters)
-            self.parts.append(.devices)
-            return
-        }
-        var wakes = PostgresArray(.uuid)
-        for wake in plan.wakes { wakes.append(wake) }
-        parameters.append(wakes)
-        sender.run(plan.isReadOnly ? .readTokensAndWakes : .lockTokensAndWakes, parameters)
         self.parts.append(.devices)
+        guard !plan.wakes.isEmpty || plan.passesOverLocked else { return sender.run(.lockTokens, parameters) }
+        parameters.append(Self.array(plan.wakes))
+        guard plan.passesOverLocked else { return sender.run(.lockTokensAndWakes, parameters) }
+        sender.run(.lockFreeTokens, parameters)
+        sender.run(.passedOver, parameters)
+        self.parts.append(.passedOver)
+    }
+
+    private static func array(_ wakes: [WakeID]) -> PostgresArray {
+        var array = PostgresArray(.uuid)
+        for wake in wakes { array.append(wake) }
+        return array
     }
 
     private mutating func appendSelection(_ plan: LoadPlan, _ floor: Instant, _ sender: SessionSender) {
@@ -53,21 +74,60 @@ struct LoadStep {
         case .due(let countMax):
             parameters.append(floor.milliseconds)
             parameters.append(Int32(clamping: countMax))
-            sender.run(plan.isReadOnly ? .readDue : .lockDue, parameters)
+            sender.run(.lockDue, parameters)
             self.parts.append(.selected(countMax: countMax))
-        case .ready(let ready): self.append(ready, isReadOnly: plan.isReadOnly, sender)
+        case .ready(let ready): self.append(ready, sender)
         case .wakes(let gateway, let countMax):
             parameters.append(gateway.rawValue)
             parameters.append(Int32(clamping: countMax))
-            sender.run(plan.isReadOnly ? .readHolder : .lockHolder, parameters)
+            sender.run(.lockHolder, parameters)
             self.parts.append(.selected(countMax: countMax))
             sender.run(.wakesOfHolder, parameters)
             self.parts.append(.heldWakes)
+        }
+    }
+
+    private mutating func append(_ plan: ReadyPlan, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        parameters.append(Int32(bitPattern: plan.topic.rawValue))
+        self.parts.append(.selected(countMax: plan.countMax))
+        if plan.takesPushes, plan.tasks.isEmpty, plan.sessions.isEmpty, plan.devices.isEmpty {
+            parameters.append(Int32(clamping: plan.countMax))
+            return sender.run(.lockReadyPushes, parameters)
+        }
+        let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
+        parameters.append(plan.takesPushes)
+        parameters.append(tasks.names)
+        parameters.append(tasks.beginnings)
+        parameters.append(sessions.names)
+        parameters.append(sessions.beginnings)
+        parameters.append(plan.resources)
+        parameters.append(Int32(clamping: plan.countMax))
+        guard !plan.devices.isEmpty else { return sender.run(.lockReady, parameters) }
+        parameters.append(plan.devices)
+        sender.run(.lockReadyDevices, parameters)
+    }
+
+    // MARK: Reading
+
+    private mutating func appendNamed(_ plan: ReadPlan, _ sender: SessionSender) {
+        guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
+        var parameters = PostgresParameters()
+        parameters.append(plan.tokens)
+        parameters.append(Self.array(plan.wakes))
+        sender.run(QuestionStatement.readTokens, parameters)
+        self.parts.append(.devices)
+    }
+
+    private mutating func appendSelection(_ plan: ReadPlan, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        switch plan.selection {
+        case .none: ()
         case .withTasks(let topic, let after, let countMax):
             if let topic { parameters.append(Int32(bitPattern: topic.rawValue)) } else { parameters.appendNull() }
             if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
             parameters.append(Int32(clamping: countMax))
-            sender.run(plan.isReadOnly ? .readTasks : .lockTasks, parameters)
+            sender.run(QuestionStatement.readTasks, parameters)
             self.parts.append(.selected(countMax: countMax))
         case .inOrder(let topics, let after, let countMax):
             if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
@@ -77,31 +137,9 @@ struct LoadStep {
                 for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
                 parameters.append(numbers)
             }
-            sender.run(topics == nil ? .readInOrder : .readTopicsInOrder, parameters)
+            sender.run(topics == nil ? QuestionStatement.readInOrder : .readTopicsInOrder, parameters)
             self.parts.append(.selected(countMax: countMax))
         }
-    }
-
-    private mutating func append(_ plan: ReadyPlan, isReadOnly: Bool, _ sender: SessionSender) {
-        let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
-        var parameters = PostgresParameters()
-        parameters.append(Int32(bitPattern: plan.topic.rawValue))
-        parameters.append(plan.takesPushes)
-        parameters.append(tasks.names)
-        parameters.append(tasks.beginnings)
-        parameters.append(sessions.names)
-        parameters.append(sessions.beginnings)
-        parameters.append(plan.resources)
-        parameters.append(Int32(clamping: plan.countMax))
-        let part = Part.selected(countMax: plan.countMax)
-        guard !plan.devices.isEmpty else {
-            sender.run(isReadOnly ? .readReady : .lockReady, parameters)
-            self.parts.append(part)
-            return
-        }
-        parameters.append(plan.devices)
-        sender.run(isReadOnly ? .readReadyDevices : .lockReadyDevices, parameters)
-        self.parts.append(part)
     }
 
     /// The rows as they were read.
@@ -110,6 +148,7 @@ struct LoadStep {
         /// By token; what a write of the row has to find there.
         var versions = RowVersions()
         var heldWakes: [WakeID] = []
+        var passedOver: [PassedOverDevice] = []
         var hasMore = false
         /// The latest moment at which one of them was written.
         var writtenAt: Int64 = 0
@@ -121,7 +160,7 @@ struct LoadStep {
 
     /// Reads the results of the calls; nil when they are not what the calls give.
     func read(_ results: [PostgresRows]) -> Loaded? {
-        let results = results.dropFirst(self.isReadOnly ? 0 : 1)
+        let results = results.dropFirst(self.skippedCount)
         guard results.count == self.parts.count else { return nil }
         var loaded = Loaded()
         for (part, rows) in zip(self.parts, results) {
@@ -132,10 +171,24 @@ struct LoadStep {
                 loaded.hasMore = rows.count >= countMax
             case .heldWakes:
                 for row in 0..<rows.count {
-                    guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)),
-                        loaded.versions.contains(token)
-                    else { continue }
-                    loaded.heldWakes.append(wake)
+                    guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)) else {
+                        continue
+                    }
+                    if loaded.versions.contains(token) {
+                        loaded.heldWakes.append(wake)
+                    } else {
+                        // Another session has locked the device.
+                        loaded.hasMore = true
+                    }
+                }
+            case .passedOver:
+                for row in 0..<rows.count {
+                    guard let token = DeviceToken(bytes: rows.bytes(row, 0)), !loaded.versions.contains(token) else {
+                        continue
+                    }
+                    loaded.passedOver.append(
+                        PassedOverDevice(token: token, wake: rows.wake(row, 1), holder: LockHolder(rows, row, 2))
+                    )
                 }
             case .clock:
                 guard rows.count == 1 else { return nil }
@@ -166,6 +219,24 @@ struct LoadStep {
             )
             loaded.devices.append(device)
         }
+    }
+}
+
+extension LockHolder {
+    /// The most characters of an application's name.
+    private static let applicationMax = 63
+
+    /// A session in the columns from `first` on; nil if they are NULL. An application's name is text of a client: only
+    /// its plain characters are kept.
+    init?(_ rows: PostgresRows, _ row: Int, _ first: Int) {
+        let pid = rows.int32(row, first)
+        guard pid != 0 else { return nil }
+        let start = rows.int64(row, first + 2)
+        let name = rows.text(row, first + 1).prefix(Self.applicationMax).map { character in
+            character.isASCII && (character.isLetter || character.isNumber || " ._-/".contains(character))
+                ? character : "?"
+        }
+        self.init(pid: pid, application: String(name), queryStart: start == 0 ? nil : start)
     }
 }
 

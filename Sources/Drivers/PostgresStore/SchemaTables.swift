@@ -118,6 +118,22 @@ enum SchemaTables {
             leave,
         ] + EventTables.statements
 
+    /// An expression for the part of a name up to its last dot, by which patterns such as `com.example.*` find it; the
+    /// whole name if it has no dot.
+    static let stem = "left(name, length(name) - strpos(reverse(name), '.') + 1)"
+
+    /// The indices of `ready` that claims read, from version 4: one for each way in which a stream names its lanes.
+    static let readyIndices = [
+        "CREATE INDEX ready_pushes ON wakegate.ready (topic, since) WHERE kind = 0",
+        """
+        CREATE INDEX ready_names ON wakegate.ready (topic, kind, (name COLLATE "C"), resources, since) WHERE kind > 0
+        """,
+        """
+        CREATE INDEX ready_stems ON wakegate.ready
+            (topic, kind, (\(stem) COLLATE "C"), resources, since) WHERE kind > 0
+        """,
+    ]
+
     /// What each table says of its vacuum: rows that change all the time are cleared away while there are few of them.
     private static func eager(scale: String) -> String {
         "autovacuum_vacuum_scale_factor = \(scale), autovacuum_vacuum_threshold = 1000, "

@@ -55,6 +55,14 @@ final class Session<Purpose> {
         self.hasUnsent = self.link.flush() == .someLeft
     }
 
+    /// Sends a run of statements whose purpose follows from them.
+    func exchange(_ body: (SessionSender) -> Purpose) {
+        let sentAt = SystemClock.monotonic
+        self.exchanges.append(Exchange(purpose: body(SessionSender(link: self.link)), sentAt: sentAt))
+        self.link.sync()
+        self.hasUnsent = self.link.flush() == .someLeft
+    }
+
     // MARK: Waiting and reading
 
     /// What is to be waited for.
@@ -143,6 +151,12 @@ struct SessionSender {
     func run(_ statement: CommitStatement) { self.link.execute(statement.name) }
 
     func run(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) {
+        self.link.execute(statement.name, parameters)
+    }
+
+    func run(_ statement: QuestionStatement) { self.link.execute(statement.name) }
+
+    func run(_ statement: QuestionStatement, _ parameters: borrowing PostgresParameters) {
         self.link.execute(statement.name, parameters)
     }
 

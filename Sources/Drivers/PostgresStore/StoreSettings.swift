@@ -4,7 +4,8 @@ package import PostgreSQL
 package struct StoreSettings: Sendable {
     /// Where the database is: one server, or several of which one takes writes.
     package var address: PostgresAddress
-    /// How many connections commit; there is one more that does not.
+    /// The number of connections that commit devices. Three more control, share topics and notices, and read for
+    /// questions.
     package var connections = 8
     /// For tests: an expression that takes the place of the primary's clock, in milliseconds since 1970.
     package var clock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
@@ -14,10 +15,17 @@ package struct StoreSettings: Sendable {
     /// The longest wait for the lock under which tables are made, in milliseconds.
     package var schemaLockMilliseconds: Int64 = 30_000
 
+    /// The longest wait of a load for the lock of one row, in milliseconds.
+    package var lockMilliseconds: Int64 = 250
+
     package init(address: PostgresAddress) {
         self.address = address
     }
 
+    /// For how long a question waits for the lock of a table, in milliseconds.
+    static let questionLockMilliseconds: Int64 = 2000
+    /// For how long the server may answer nothing on the connection for questions, in milliseconds.
+    static let questionMilliseconds: Int64 = 10_000
     /// How often the control connection says something, in milliseconds.
     static let heartbeatMilliseconds: Int64 = 1000
     /// For how long the server may answer nothing on the control connection, in milliseconds.

@@ -10,6 +10,7 @@ final class StoreThread {
     private let control: ControlLink
     private let shared: SharedLink
     private let links: [CommitLink]
+    private let questions: QuestionLink
     private var waiting: [CommitLink.Job] = []
     /// What is told to the engine once every connection is ready.
     private var attachment: Attachment?
@@ -32,6 +33,7 @@ final class StoreThread {
         self.control = ControlLink(state)
         self.shared = SharedLink(state)
         self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
+        self.questions = QuestionLink(state)
     }
 
     func run() {
@@ -46,21 +48,25 @@ final class StoreThread {
             self.control.advance()
             self.shared.advance()
             for link in self.links { link.advance() }
+            self.questions.advance()
             self.handleEvents()
         }
         self.control.close()
         self.shared.close()
         for link in self.links { link.close() }
+        self.questions.close(self.failure)
         self.exchange.ended()
     }
 
     private func wait() {
         var waits = [Descriptor.Wait(self.exchange.bell.descriptor, .readable)] + self.control.waits + self.shared.waits
         for link in self.links { waits += link.waits }
+        waits += self.questions.waits
         let now = SystemClock.monotonic
         var moments = self.links.compactMap(\.nextMoment) + [now + StoreSettings.heartbeatMilliseconds]
-        moments += [self.shared.nextMoment].compactMap { $0 }
         if let moment = self.control.nextMoment { moments.append(moment) }
+        if let moment = self.shared.nextMoment { moments.append(moment) }
+        if let moment = self.questions.nextMoment { moments.append(moment) }
         if self.control.isClosed { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
@@ -73,7 +79,8 @@ final class StoreThread {
     private func take(_ request: ClusterRequest) {
         switch request {
         case .load(let number, let plan): self.append(.load(number, plan), number)
-        case .count(let number, let topics): self.append(.count(number, topics: topics), number)
+        case .count(let number, let topics): self.ask(QuestionLink.Job(number, .count(topics: topics)))
+        case .read(let number, let plan): self.ask(QuestionLink.Job(number, .read(plan)))
         case .commit(let number, let writes): self.links.first { $0.open == number }?.commit(writes)
         case .abandon(let number): self.links.first { $0.open == number }?.abandon()
         case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
@@ -89,6 +96,13 @@ final class StoreThread {
             return self.state.fail(number, .refused(self.failure))
         }
         self.waiting.append(job)
+    }
+
+    private func ask(_ job: QuestionLink.Job) {
+        guard self.state.isAttached, self.stopDeadline == nil else {
+            return self.state.fail(job.number, .refused(self.failure))
+        }
+        self.questions.ask(job)
     }
 
     private func dispatch() {
@@ -107,7 +121,7 @@ final class StoreThread {
     private func refuseWaiting(_ error: StoreError) {
         for job in self.waiting {
             switch job {
-            case .load(let number, _), .count(let number, _): self.state.fail(number, .refused(error))
+            case .load(let number, _): self.state.fail(number, .refused(error))
             case .bury: ()
             }
         }
@@ -127,6 +141,7 @@ final class StoreThread {
         self.control.timePassed(now)
         self.shared.timePassed(now)
         for link in self.links { link.timePassed(now) }
+        self.questions.timePassed(now)
         self.giveUpAttaching(now)
         self.stopGoesOn(now)
     }
@@ -142,6 +157,7 @@ final class StoreThread {
     private func stop(_ now: Int64) {
         self.stopDeadline = now + self.state.settings.silenceMilliseconds
         self.refuseWaiting(self.failure)
+        self.questions.close(self.failure)
         for link in self.links { link.abandon() }
     }
 
@@ -213,6 +229,7 @@ final class StoreThread {
         self.state.isAttached = false
         self.shared.detached()
         for link in self.links { link.detached(error) }
+        self.questions.close(error)
         self.refuseWaiting(error)
         self.attachAt = SystemClock.monotonic + self.pauseMilliseconds
         self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)

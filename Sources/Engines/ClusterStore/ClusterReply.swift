@@ -64,8 +64,41 @@ package struct Attachment {
 package enum ClusterFailure: Error {
     /// Somebody else was faster, or two waited for one another: the same again, from its beginning, may succeed.
     case conflict
+    /// Another session holds a lock of a row, or of a table, and did not release it for a moment.
+    ///
+    /// - Parameter holder: the session with the lock of a table, if it is known.
+    case locked(LockHolder?)
     /// The database does not take it: its answer is a refusal. What is tried again later may succeed.
     case refused(StoreError)
+}
+
+/// A session of the database that holds a lock.
+package struct LockHolder: Hashable, Sendable {
+    package let pid: Int32
+    package let application: String
+    /// The start of its last query, in milliseconds since 1970; nil if the role may not see it.
+    package let queryStart: Int64?
+
+    package init(pid: Int32, application: String, queryStart: Int64?) {
+        self.pid = pid
+        self.application = application
+        self.queryStart = queryStart
+    }
+}
+
+/// A named device that a load left out because another session has locked its row.
+package struct PassedOverDevice {
+    package let token: DeviceToken
+    /// The wake that named the device; nil if its token did.
+    package let wake: WakeID?
+    /// The session with the lock, if it is known.
+    package let holder: LockHolder?
+
+    package init(token: DeviceToken, wake: WakeID?, holder: LockHolder?) {
+        self.token = token
+        self.wake = wake
+        self.holder = holder
+    }
 }
 
 /// The rows that a transaction has read.
@@ -80,19 +113,23 @@ package struct LoadedDevices {
     /// Of a selection of wakes of a gateway: those of its wakes in flight that these devices have. A device may have
     /// wakes of other gateways besides.
     package var heldWakes: [WakeID]
+    /// The named devices that others have locked, of a plan that passes over them; one entry for each token and wake.
+    package var passedOver: [PassedOverDevice]
 
     package init(
         now: Instant,
         wall: Int64,
         devices: [SharedDevice],
         hasMore: Bool,
-        heldWakes: [WakeID] = []
+        heldWakes: [WakeID] = [],
+        passedOver: [PassedOverDevice] = []
     ) {
         self.now = now
         self.wall = wall
         self.devices = devices
         self.hasMore = hasMore
         self.heldWakes = heldWakes
+        self.passedOver = passedOver
     }
 }
 

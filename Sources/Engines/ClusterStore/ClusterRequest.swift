@@ -9,6 +9,9 @@ package enum ClusterRequest {
     case commit(TransactionNumber, ClusterWrites)
     /// Ends a transaction, of which nothing is written. Not answered.
     case abandon(TransactionNumber)
+    /// Reads the last committed version of rows. It takes no lock and waits for no lock of a row, and there is nothing
+    /// to commit or abandon. Answered by `loaded` or `failed`.
+    case read(TransactionNumber, ReadPlan)
     /// Reads what is counted, in one snapshot. Answered by `counts`, or `failed` with this number.
     ///
     /// - `topics`: the topics that are asked about besides all together; nil for every topic.
@@ -36,13 +39,8 @@ package struct LoadPlan {
         case due(countMax: Int)
         /// Devices of which a lane waits for a slot; those that others have locked are passed over.
         case ready(ReadyPlan)
-        /// Devices with wakes that this gateway holds, or held.
+        /// Devices with wakes that this gateway holds, or held; those that others have locked are passed over.
         case wakes(of: GatewayNumber, countMax: Int)
-        /// Devices that have requests, sessions or habits, behind this token in the order of tokens; of one topic, or
-        /// of any.
-        case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
-        /// Devices behind this token in the order of tokens, of these topics or of any, read and not locked.
-        case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
     }
 
     /// Devices by their tokens, each once; those that there are not are left out of the answer.
@@ -50,8 +48,30 @@ package struct LoadPlan {
     /// The devices of wakes that are in flight, or have ended in the last ten minutes.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
-    /// Rows are read as they are, and not locked; the transaction cannot be committed, only abandoned.
-    package var isReadOnly = false
+    /// True if the named devices that others have locked are left out and listed in `LoadedDevices.passedOver`. The
+    /// load otherwise waits for them for a moment, and fails with `ClusterFailure.locked`.
+    package var passesOverLocked = false
+
+    package init() {}
+}
+
+/// The rows that are read for a question.
+package struct ReadPlan {
+    /// Rows that are found by something else than a device.
+    package enum Selection {
+        case none
+        /// Devices that have requests, sessions or habits, behind this token in the order of tokens; of one topic, or
+        /// of any.
+        case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
+        /// Devices behind this token in the order of tokens, of these topics or of any.
+        case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
+    }
+
+    /// Devices by their tokens, each once; tokens of no device are left out of the answer.
+    package var tokens: [DeviceToken] = []
+    /// The devices of wakes that are in flight, or have ended in the last ten minutes.
+    package var wakes: [WakeID] = []
+    package var selection = Selection.none
 
     package init() {}
 }

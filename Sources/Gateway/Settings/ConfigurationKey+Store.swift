@@ -20,7 +20,7 @@ extension ConfigurationKey {
         ConfigurationKey(
             name: "databaseConnections",
             requirement: "a whole number from 1 to 100",
-            summary: "how many connections to the database of `store` commit; one more controls",
+            summary: "how many connections to the database of `store` commit; three more control, share and read",
             isText: false,
             assign: {
                 guard case .number(let number) = $1, let count = Int(exactly: number.double), (1...100).contains(count)

@@ -2,6 +2,7 @@ import Bytes
 import ClusterStore
 import DeviceEngine
 import LaunchPolicy
+import PostgreSQL
 import Testing
 import WakeGateTestKit
 
@@ -9,11 +10,13 @@ import WakeGateTestKit
 struct LoadPlanTests {
     private let server: PostgresServer
     private let address: String
+    private let database: String
     private let rig: StoreRig
 
     init() throws {
         self.server = try PostgresServer.shared()
         self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
         self.rig = try StoreRig(self.address)
     }
 
@@ -119,7 +122,7 @@ struct LoadPlanTests {
 
     @Test("A claim reads what it claims, and the end of a wake that wake, however many wait and are in flight")
     func cost() throws {
-        let database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        let database = self.database
         // The store's statements were planned when the tables were empty.
         try self.server.query(
             """
@@ -146,31 +149,159 @@ struct LoadPlanTests {
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
     }
 
+    @Test("A claim reads no row that its streams do not take, however many tasks wait, and takes the oldest first")
+    func costOfNames() throws {
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), 0, 1, 1, true, '\\x01', '', '' FROM generate_series(1, 6000) i;
+            INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
+            SELECT sha256(i::text::bytea), 2,
+                CASE i % 3 WHEN 0 THEN 'a.x' WHEN 1 THEN 'a.export.' || i ELSE 'a.gpu' END,
+                CASE i % 3 WHEN 2 THEN '{gpu}' ELSE '{}' END::text[], 0, i FROM generate_series(1, 6000) i
+            """,
+            database: self.database
+        )
+        let waiting = [
+            LaunchTarget(kind: .processing, name: "a.clean"), LaunchTarget(kind: .continued, name: "b.export.2.x"),
+            LaunchTarget(kind: .urlSession, name: "s.one"), .push,
+        ]
+        try self.rig.write([1, 2, 3, 4]) { device, loaded in
+            let since = Instant(milliseconds: Int64(100 - device))
+            return .of(device, loaded, ready: [.init(target: waiting[device - 1], since: since)])
+        }
+        var plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 8)
+        plan.tasks = ["a.clean", "b.*", "a.gpu", "nothing"]
+        plan.sessions = ["s.*", "t"]
+        for _ in 1...20 {
+            #expect(try self.rig.find(.selection(.ready(plan))).devices.map(\.token) == self.tokens([4, 3, 2, 1]))
+        }
+        // Of names that many wait for, the oldest come first, up to the number that is asked for.
+        plan.tasks = ["a.export.*"]
+        plan.sessions = []
+        plan.takesPushes = false
+        let oldest = try self.rig.find(.selection(.ready(plan)))
+        #expect(oldest.devices.count == 8 && oldest.hasMore)
+        let expected = try self.server.query(
+            "SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ' ' ORDER BY i) FROM generate_series(1, 22, 3) i",
+            database: self.database
+        )
+        #expect(oldest.devices.map(\.token.hex).joined(separator: " ") == expected)
+        self.rig.stop()
+        let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
+        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 80 AND 600", database: self.database)
+    }
+
     @Test("Devices with tasks come page by page in the order of tokens")
     func pages() throws {
         try self.rig.write(Array(1...5)) { .of($0, $1, tasks: $0 == 3 ? [] : [1]) }
-        var plan = LoadPlan.selection(.withTasks(topic: nil, after: nil, countMax: 2))
-        plan.isReadOnly = true
-        let first = try self.rig.find(plan)
+        var plan = ReadPlan()
+        plan.selection = .withTasks(topic: nil, after: nil, countMax: 2)
+        let first = try self.rig.read(plan)
         #expect(first.devices.map(\.token) == self.tokens([1, 2]))
         #expect(first.hasMore)
         plan.selection = .withTasks(topic: .first, after: .numbered(2), countMax: 3)
-        let second = try self.rig.find(plan)
+        let second = try self.rig.read(plan)
         #expect(second.devices.map(\.token) == self.tokens([4, 5]))
         #expect(!second.hasMore)
         plan.selection = .withTasks(topic: TopicIndex(rawValue: 3), after: nil, countMax: 2)
-        #expect(try self.rig.find(plan).devices.isEmpty)
+        #expect(try self.rig.read(plan).devices.isEmpty)
         self.rig.stop()
     }
 
-    @Test("Who only reads waits for nobody")
-    func readOnly() throws {
+    @Test("Questions wait for no lock of a row and use neither a committing connection nor a transaction id")
+    func questions() throws {
+        let rig = try StoreRig(self.address, connections: 1)
+        try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        // The only connection that commits has a transaction open, with the rows locked.
+        let (open, _) = try rig.load(.tokens([1, 2]))
+        let used = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
+        let before = try self.server.query(used, database: self.database)
+        var plan = ReadPlan()
+        plan.tokens = self.tokens([1])
+        plan.wakes = [.numbered(2)]
+        for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
+        #expect(try rig.counts().total.accepted == 2)
+        let after = try self.server.query(used, database: self.database)
+        // The heartbeat has a few each second.
+        #expect(try #require(Int(after)) - #require(Int(before)) < 50)
+        rig.submit(.abandon(open))
+        rig.stop()
+        self.rig.stop()
+    }
+
+    @Test("A question that was under way when its connection ended is answered by the next one")
+    func questionAgain() throws {
         try self.rig.write([1]) { .of($0, $1) }
-        let (open, _) = try self.rig.load(.tokens([1]))
+        var plan = ReadPlan()
+        plan.tokens = self.tokens([1])
+        _ = try self.rig.read(plan)
+        let end = """
+            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+            WHERE datname = '\(self.database)' AND query LIKE '%d.derived%' AND query NOT LIKE '%FOR UPDATE%'
+                AND pid <> pg_backend_pid()
+            """
+        for _ in 1...5 {
+            _ = try self.server.query(end)
+            #expect(try self.rig.read(plan).devices.count == 1)
+        }
+        self.rig.stop()
+    }
+
+    @Test("A load fails after a moment when another session has locked a row, and succeeds without the row")
+    func locked() throws {
+        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        try rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        let token = DeviceToken.numbered(2).hex
+        try other.script(
+            """
+            SET application_name = 'an "editor"';
+            BEGIN;
+            SELECT FROM wakegate.device WHERE token = '\\x\(token)' FOR UPDATE
+            """
+        )
+        var plan = LoadPlan.tokens([1, 2])
+        plan.wakes = [.numbered(3), .numbered(2)]
+        let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
+        guard case .locked = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        plan.passesOverLocked = true
+        let (number, loaded) = try rig.load(plan)
+        #expect(loaded.devices.map(\.token) == self.tokens([1, 3]))
+        #expect(loaded.passedOver.map(\.token) == self.tokens([2, 2]))
+        #expect(Set(loaded.passedOver.map(\.wake)) == [nil, .numbered(2)])
+        let holder = try #require(loaded.passedOver.first?.holder)
+        #expect(holder.application == "an ?editor?" && holder.pid > 0 && holder.queryStart != nil)
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded, record: 5), .of(3, loaded, record: 5)]
+        rig.submit(.commit(number, writes))
+        try rig.committed(number)
+        try other.script("COMMIT")
+        #expect(try rig.find(plan).passedOver.isEmpty)
+        rig.stop()
+        self.rig.stop()
+    }
+
+    @Test("A load that fails for a lock of the whole table names its session")
+    func lockedTable() throws {
+        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        try rig.write([1]) { .of($0, $1) }
+        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        try other.script("BEGIN; LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
         var plan = LoadPlan.tokens([1])
-        plan.isReadOnly = true
-        #expect(try self.rig.find(plan).devices.count == 1)
-        self.rig.submit(.abandon(open))
+        plan.passesOverLocked = true
+        let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
+        guard case .locked(let holder) = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(holder != nil)
+        try other.script("COMMIT")
+        #expect(try rig.find(.tokens([1])).devices.count == 1)
+        rig.stop()
         self.rig.stop()
     }
 }

@@ -80,9 +80,17 @@ final class StoreRig {
     /// Attaches a store with one topic.
     ///
     /// - `clock`: takes the place of the primary's clock.
-    init(_ address: String, connections: Int = 2, clock: String? = nil) throws {
+    /// - `lockMilliseconds`: the longest wait of a load for the lock of one row; long, so that a slow machine is waited
+    ///   for.
+    init(
+        _ address: String,
+        connections: Int = 2,
+        clock: String? = nil,
+        lockMilliseconds: Int64 = 60_000
+    ) throws {
         var settings = StoreSettings(address: try PostgresAddress(address))
         settings.connections = connections
+        settings.lockMilliseconds = lockMilliseconds
         if let clock { settings.clock = clock }
         let bell = Bell()
         self.bell = bell
@@ -197,6 +205,13 @@ final class StoreRig {
         let (number, loaded) = try self.load(plan)
         self.store.submit(.abandon(number))
         return loaded
+    }
+
+    /// Reads rows for a question.
+    func read(_ plan: ReadPlan) throws -> LoadedDevices {
+        let number = self.nextNumber()
+        self.store.submit(.read(number, plan))
+        return try self.loaded(number)
     }
 
     /// Waits until a commit is answered.

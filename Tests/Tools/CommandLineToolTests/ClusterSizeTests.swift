@@ -16,7 +16,7 @@ struct ClusterSizeTests {
         // A push is 196 bytes and a launch with its result 270.
         #expect(abs(size.historyBytes - 1000 * 466 * 7 * 86_400) < 1)
         #expect(size.gateways == 2)
-        #expect(size.connections == 42)
+        #expect(size.connections == 46)
         #expect(size.cores == 2)
         #expect(size.limits.isEmpty && size.databases == 1)
     }

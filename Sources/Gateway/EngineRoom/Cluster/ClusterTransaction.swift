@@ -30,12 +30,22 @@ final class ClusterTransaction {
     /// How often the same is tried that others are faster with.
     static let triesMax = 8
 
+    /// The rows that it works on.
+    enum Rows {
+        /// Rows that it locks, and may write.
+        case locked(LoadPlan)
+        /// Rows that it reads for a question.
+        case read(ReadPlan)
+    }
+
     let purpose: Purpose
-    let commands: [QueuedCommand]
-    let plan: LoadPlan
+    private(set) var commands: [QueuedCommand]
+    private(set) var rows: Rows
     /// What it lets out once it is durable.
     let group: StepGroup
     var number: TransactionNumber
+    /// When its rows were asked for, in milliseconds since the machine started.
+    var begunAt: Int64 = 0
     var conflicts = 0
     /// Topics were read for it once, as a row was of one that was not known.
     var hasReadTopics = false
@@ -104,13 +114,48 @@ final class ClusterTransaction {
         _ purpose: Purpose,
         _ number: TransactionNumber,
         commands: [QueuedCommand] = [],
-        plan: LoadPlan,
+        _ rows: Rows,
         group: StepGroup
     ) {
         self.purpose = purpose
         self.number = number
         self.commands = commands
-        self.plan = plan
+        self.rows = rows
         self.group = group
+    }
+
+    // MARK: Rows
+
+    /// True if it only reads: the store has nothing to commit or abandon of it.
+    var isRead: Bool { if case .read = self.rows { true } else { false } }
+
+    /// True if it waits for no lock of a row.
+    var passesOverLocked: Bool {
+        switch self.rows {
+        case .read: true
+        case .locked(let plan): plan.passesOverLocked || plan.tokens.isEmpty && plan.wakes.isEmpty
+        }
+    }
+
+    /// Has the next try leave out rows that others have locked.
+    func passOverLocked() {
+        guard case .locked(var plan) = self.rows else { return }
+        plan.passesOverLocked = true
+        self.rows = .locked(plan)
+    }
+
+    /// Leaves out some rows, and every command that is about one of them.
+    ///
+    /// - Parameter row: the row of a command.
+    /// - Returns: the commands that are left out, in their order.
+    func leaveOut(_ rows: Set<RequestedRow>, _ row: (QueuedCommand) -> RequestedRow) -> [QueuedCommand] {
+        if case .locked(var plan) = self.rows {
+            plan.tokens.removeAll { rows.contains(.device($0)) }
+            plan.wakes.removeAll { rows.contains(.wake($0)) }
+            self.rows = .locked(plan)
+        }
+        let leftOut = self.commands.filter { rows.contains(row($0)) }
+        if !leftOut.isEmpty { self.commands.removeAll { rows.contains(row($0)) } }
+        return leftOut
     }
 }

@@ -1,4 +1,5 @@
 import Bytes
+import ClusterStore
 import DeviceEngine
 
 /// What waits for a transaction, by rows: what is about one row is taken in the order in which it came, and by one
@@ -19,6 +20,8 @@ struct CommandQueue {
         var commands = FIFOQueue<QueuedCommand>()
         /// A transaction has commands of the row, and has not ended.
         var isBusy = false
+        /// The number of the last command that came.
+        var last: UInt64 = 0
     }
 
     /// What a transaction takes.
@@ -35,6 +38,8 @@ struct CommandQueue {
     private var freePlaces: [Int] = []
     /// The lanes of which something waits and no transaction has anything, each once.
     private var next = FIFOQueue<Int>()
+    /// The lanes whose rows other sessions of the database have locked; these are never in `next`.
+    private var locked = LockedLanes()
     private var lastNumber: UInt64 = 0
     private var ends = EndedCommands()
     /// How many commands wait.
@@ -52,12 +57,25 @@ struct CommandQueue {
     /// Whether every command up to this one has ended.
     func hasEnded(upTo number: UInt64) -> Bool { self.ends.firstOpen > number }
 
+    /// Returns true if this command has ended.
+    func hasEnded(_ number: UInt64) -> Bool { self.ends.hasEnded(number) }
+
+    /// The last command that came about a row and may not have ended; 0 if there is none, or another session has locked
+    /// the row.
+    func last(of row: RequestedRow) -> UInt64 {
+        guard let place = self.places[row], !self.locked.contains(place) else { return 0 }
+        return self.lanes[place].last
+    }
+
     mutating func append(_ work: QueuedCommand.Work, _ row: RequestedRow, leftAt: Int64 = 0) {
         self.lastNumber += 1
         self.count += 1
         self.ends.begun()
         let place = self.place(of: row)
-        if self.lanes[place].commands.isEmpty, !self.lanes[place].isBusy { self.next.append(place) }
+        if self.lanes[place].commands.isEmpty, !self.lanes[place].isBusy, !self.locked.append(place) {
+            self.next.append(place)
+        }
+        self.lanes[place].last = self.lastNumber
         self.lanes[place].commands.append(
             QueuedCommand(number: self.lastNumber, place: place, leftAt: leftAt, work: work)
         )
@@ -105,6 +123,10 @@ struct CommandQueue {
     /// Takes everything that waits for no transaction, in the order in which it came: nothing of it is done.
     mutating func takeAll() -> [QueuedCommand] {
         var taken: [QueuedCommand] = []
+        for place in self.locked.places {
+            taken += self.locked.remove(place)
+            if self.lanes[place].commands.isEmpty, !self.lanes[place].isBusy { self.forget(place) }
+        }
         for place in self.lanes.indices where !self.lanes[place].commands.isEmpty {
             while let command = self.lanes[place].commands.popFirst() { taken.append(command) }
             if !self.lanes[place].isBusy { self.forget(place) }
@@ -125,6 +147,7 @@ struct CommandQueue {
             // Of several commands of a row the first one frees it.
             guard self.lanes[place].isBusy else { continue }
             self.lanes[place].isBusy = false
+            self.locked.unlock(place)
             if self.lanes[place].commands.isEmpty {
                 self.forget(place)
             } else {
@@ -145,6 +168,89 @@ struct CommandQueue {
     func row(of command: QueuedCommand) -> RequestedRow { self.lanes[command.place].row }
 }
 
+// MARK: - Locked rows
+
+extension CommandQueue {
+    /// True if rows are locked by other sessions of the database, as far as is known.
+    var hasLocked: Bool { !self.locked.isEmpty }
+
+    /// The time of the next look at locked rows with commands, in milliseconds since the machine started.
+    var lockedAt: Int64? { self.locked.nextAt }
+
+    /// The locks that devices have waited for long enough to be reported, by the number of the session's process.
+    func deviceLocks(at now: Int64) -> [DeviceLocks] {
+        self.locked.holders(before: now - DeviceLocks.delay)
+            .map { DeviceLocks(holder: $0.key, deviceCount: $0.value) }
+            .sorted { ($0.holder?.pid ?? 0) < ($1.holder?.pid ?? 0) }
+    }
+
+    /// Takes commands back that a transaction had taken, as another session has locked their rows. Nothing else about
+    /// these rows is taken but by `takeLocked`, until a transaction with them has ended.
+    ///
+    /// - Parameters:
+    ///   - commands: every command that the transaction had of these rows, in their order.
+    ///   - holder: the session with the lock of a row.
+    ///   - now: in milliseconds since the machine started.
+    mutating func putBack(_ commands: [QueuedCommand], at now: Int64, _ holder: (RequestedRow) -> LockHolder?) {
+        for command in commands {
+            if self.lanes[command.place].isBusy {
+                self.lanes[command.place].isBusy = false
+                self.locked.lock(command.place, holder(self.lanes[command.place].row), at: now)
+            }
+            self.locked.putBack(command)
+        }
+        self.count += commands.count
+    }
+
+    /// Takes commands of the locked rows that are due for a look, in the same way as `take`.
+    mutating func takeLocked(rowsMax: Int, at now: Int64) -> Taken {
+        var taken = Taken()
+        self.locked.beginRound(at: now)
+        while taken.rows.count < rowsMax, taken.commands.count < Self.commandsMax, let place = self.locked.next() {
+            guard !self.lanes[place].isBusy else { continue }
+            var commands = self.locked.takeReturned(place)
+            while commands.count < Self.rowCommandsMax, let command = self.lanes[place].commands.popFirst() {
+                commands.append(command)
+            }
+            guard !commands.isEmpty else { continue }
+            taken.rows.append(self.lanes[place].row)
+            taken.commands += commands
+            self.lanes[place].isBusy = true
+        }
+        self.count -= taken.commands.count
+        taken.commands.sort { $0.number < $1.number }
+        return taken
+    }
+
+    /// Takes the commands of rows that were locked before `moment`: they have waited long enough, and have ended. Rows
+    /// whose commands are all newer than the last look are left out, as these may be free by now.
+    ///
+    /// - Parameter now: in milliseconds since the machine started.
+    mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
+        var taken: [OverdueCommand] = []
+        for (place, holder) in self.locked.lanes(before: moment) where !self.lanes[place].isBusy {
+            var commands = self.locked.takeReturned(place)
+            guard !commands.isEmpty else { continue }
+            while let command = self.lanes[place].commands.popFirst() { commands.append(command) }
+            self.locked.used(place, at: now)
+            let row = self.lanes[place].row
+            taken += commands.map { OverdueCommand(command: $0, row: row, holder: holder) }
+        }
+        self.count -= taken.count
+        for overdue in taken { self.ends.ended(overdue.command.number) }
+        return taken
+    }
+
+    /// Forgets locks of rows that nothing was asked about for a while.
+    mutating func forgetUnusedLocks(before moment: Int64) {
+        for place in self.locked.unused(before: moment)
+        where self.lanes[place].commands.isEmpty && !self.lanes[place].isBusy {
+            _ = self.locked.remove(place)
+            self.forget(place)
+        }
+    }
+}
+
 /// Which commands have ended, of those from the first that has not.
 private struct EndedCommands {
     /// How many flags of ended commands are kept at least before they are dropped.
@@ -155,6 +261,11 @@ private struct EndedCommands {
     /// Whether each command from `firstKept` on has ended.
     private var flags: [Bool] = []
     private var firstKept: UInt64 = 1
+
+    /// Returns true if this command has ended.
+    func hasEnded(_ number: UInt64) -> Bool {
+        number < self.firstOpen || (number >= self.firstKept && self.flags[Int(number - self.firstKept)])
+    }
 
     /// The command of the next number waits.
     mutating func begun() { self.flags.append(false) }

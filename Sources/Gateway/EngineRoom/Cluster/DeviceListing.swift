@@ -40,9 +40,8 @@ struct DeviceListing {
     ///
     /// - `topics`: those that are asked about and that the caller reaches; nil for any. Where a page of devices ends is
     ///   told to the caller, so that no other rows are read for it.
-    func plan(_ topics: Set<TopicIndex>?) -> LoadPlan {
-        var plan = LoadPlan()
-        plan.isReadOnly = true
+    func plan(_ topics: Set<TopicIndex>?) -> ReadPlan {
+        var plan = ReadPlan()
         switch self.subject {
         case .tasks:
             let only = topics.flatMap { $0.count == 1 ? $0.first : nil }

@@ -26,7 +26,7 @@ extension SharedGatewayEngine {
     }
 
     private func take(_ push: PushCommand, _ bytes: ByteView, leftAt: Int64) {
-        guard self.isAttached, !self.isSilent, !self.areTopicsLate, self.queue.count < CommandQueue.pushesMax else {
+        guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
             return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
         }
         self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
@@ -60,18 +60,17 @@ extension SharedGatewayEngine {
 
     private func take(_ request: EngineRequest) {
         guard self.isAttached else { return self.requests.performAfterFailure(request, self.workspace) }
-        if self.isSilent || self.areTopicsLate, request.afterFailedStore == .refused {
+        if self.isSilent, request.afterFailedStore == .refused {
             return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
         }
         switch request.needs {
-        case .nothing:
-            let trouble = self.isSilent ? Self.silence : self.trouble
-            self.requests.perform(request, trouble.map(self.workspace(failed:)) ?? self.workspace)
+        case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? self.workspace)
         case .topic(let name): self.subscribe(request, name)
         case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
         case .row(let row):
             guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
             self.queue.append(.request(request), self.row(row))
+        case .reading(let device): self.ask(request, device)
         case .counts(let topics): self.ask(request, topics)
         case .list(let subject):
             self.listings.append(
@@ -104,6 +103,18 @@ extension SharedGatewayEngine {
         self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
     }
 
+    private func ask(_ request: EngineRequest, _ device: DeviceToken) {
+        guard self.deviceQuestions.count < CommandQueue.pushesMax else { return self.refuse(request) }
+        self.deviceQuestions.append(
+            DeviceQuestions.Question(
+                request: request,
+                device: device,
+                behind: self.queue.last(of: .device(device)),
+                until: self.clock.boot + ClusterQuestions.patience
+            )
+        )
+    }
+
     func ask(_ request: EngineRequest?, _ topics: CountedTopics) {
         self.questions.append(
             ClusterQuestions.Question(
@@ -126,6 +137,28 @@ extension SharedGatewayEngine {
             push.topic.withByteView { self.pushes.countRejected(push.reason, $0, self.workspace) }
         }
         self.rejected = waiting
+    }
+
+    // MARK: Locked rows
+
+    /// Refuses commands that have waited too long for the locks of other sessions.
+    func refuseOverdue() {
+        guard self.queue.hasLocked else { return }
+        let boot = self.clock.boot
+        let overdue = self.queue.takeOverdue(before: boot - DeviceLocks.timeout, at: boot)
+        let byHolder = Dictionary(grouping: overdue, by: \.holder)
+        for (holder, commands) in byHolder.sorted(by: { ($0.key?.pid ?? 0) < ($1.key?.pid ?? 0) }) {
+            self.desk.refuse(commands.map(\.command), self.workspace(failed: StoreError(lockedBy: holder)))
+        }
+        for command in overdue { self.keepLoss(command.command.work, command.row) }
+    }
+
+    /// A wake that is to be lost, and could not be, is tried again with the next second.
+    func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
+        switch work {
+        case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
+        case .push, .request: break
+        }
     }
 
     // MARK: Streams

@@ -60,25 +60,64 @@ extension SharedGatewayEngine {
         }
     }
 
+    // MARK: One device
+
+    /// Reads the rows of devices that questions are about.
+    func beginDeviceQuestions() {
+        guard self.deviceQuestions.canBegin else { return }
+        let number = self.nextNumber()
+        let questions = self.deviceQuestions.begin(number, self.queue, boot: self.clock.boot)
+        guard !questions.isEmpty else { return }
+        var plan = ReadPlan()
+        plan.tokens = Array(Set(questions.map(\.device)))
+        self.store.submit(.read(number, plan))
+    }
+
+    /// The rows have come: the questions are answered from a copy in memory.
+    ///
+    /// - Returns: false if the rows are of no question.
+    func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let questions = self.deviceQuestions.ended(number) else { return false }
+        // Another gateway may have made a topic a moment ago: topics are read, and the questions asked again.
+        let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
+        let early = questions.filter { unknown.contains($0.device) && !$0.hasReadTopics }
+        if !early.isEmpty {
+            self.deviceQuestions.waitForTopics(early)
+            self.store.submit(.addTopics([]))
+        }
+        let known = questions.filter { !unknown.contains($0.device) || $0.hasReadTopics }
+        do throws(StoreError) {
+            try self.inMemory(loaded.devices, loaded) {
+                for question in known { self.requests.perform(question.request, self.workspace) }
+            }
+        } catch {
+            self.refuse(known, error)
+        }
+        return true
+    }
+
+    func refuse(_ questions: [DeviceQuestions.Question], _ error: StoreError) {
+        for question in questions {
+            self.stage.answer(question.request.reply, .refused(.storeUnavailable(error)))
+        }
+    }
+
     // MARK: Lists of devices
 
     /// Reads the next piece of the list that is first.
-    ///
-    /// - Returns: false when none is to be read.
-    func beginListing() -> Bool {
+    func beginListing() {
         guard let listing = self.listings.first, listing.number == nil,
             self.queue.hasEnded(upTo: listing.behind) || self.clock.boot >= listing.until
-        else { return false }
+        else { return }
         let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
         guard topics?.isEmpty != true else {
             self.listings.removeFirst()
             self.answer(listing.request)
-            return true
+            return self.beginListing()
         }
         let number = self.nextNumber()
         self.listings[0].number = number
-        self.store.submit(.load(number, listing.plan(topics)))
-        return true
+        self.store.submit(.read(number, listing.plan(topics)))
     }
 
     /// A piece of a list has come.
@@ -86,7 +125,6 @@ extension SharedGatewayEngine {
     /// - Returns: false when it is of none.
     func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let listing = self.listings.first, listing.number == number else { return false }
-        self.store.submit(.abandon(number))
         do throws(StoreError) {
             let request = listing.request
             let devices = try self.inMemory(loaded.devices, loaded) {

@@ -29,9 +29,7 @@ extension SharedGatewayEngine {
         case .loaded(let number, let loaded): self.loaded(number, loaded)
         case .committed(let number, let elsewhere):
             guard let transaction = self.open.removeValue(forKey: number) else { return }
-            if self.isSilent { self.judgeSilence() }
-            self.refusals.confirmed()
-            if self.trouble != nil { self.judgeTrouble() }
+            self.commitConfirmed()
             self.done(transaction, endedElsewhere: elsewhere)
         case .failed(let number, let failure): self.failed(number, failure)
         case .counts(let number, let counts): self.counted(number, counts)
@@ -68,7 +66,6 @@ extension SharedGatewayEngine {
         self.status = .attached
         self.isSilent = false
         self.trouble = nil
-        self.areTopicsLate = false
         self.refusals.confirmed()
         self.adopt(attachment)
         self.onStatus(nil)
@@ -139,11 +136,14 @@ extension SharedGatewayEngine {
         self.refusePauses(failure)
         self.unkept = [:]
         self.trouble = nil
-        self.areTopicsLate = false
         self.countFailed(self.questions.takeAll(), failure)
         for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
         self.orphans.formUnion(self.listings.compactMap(\.number))
         self.listings = []
+        let asked = self.deviceQuestions.takeAll()
+        self.refuse(asked.questions, error)
+        self.orphans.formUnion(asked.open)
+        self.tableLockedSince = nil
         self.conditionsChanged = ChangedDevices()
         self.areRefusalsDue = false
         self.onStatus(error)
@@ -154,13 +154,15 @@ extension SharedGatewayEngine {
     private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
         self.clock.heard(loaded.now, wall: loaded.wall)
         self.orphans.remove(number)
-        guard !self.listed(number, loaded) else { return }
-        guard let transaction = self.open[number] else { return self.store.submit(.abandon(number)) }
+        guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
+        // Nobody waits for a list or an answer any more.
+        guard let transaction = self.open[number] else { return }
+        if !transaction.isRead { self.tableLockedSince = nil }
         guard case .attached = self.status else {
-            self.store.submit(.abandon(number))
-            self.open[number] = nil
+            self.abandon(transaction)
             return self.refuse(transaction, self.failureError)
         }
+        if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
         let performed = self.desk.perform(
             transaction,
             loaded,
@@ -170,8 +172,7 @@ extension SharedGatewayEngine {
         )
         switch performed {
         case .unchanged:
-            self.store.submit(.abandon(number))
-            self.open[number] = nil
+            self.abandon(transaction)
             self.tellLateAnswers(transaction)
             self.done(transaction, endedElsewhere: [], at: loaded.now)
         case .changed(let writes):
@@ -183,17 +184,41 @@ extension SharedGatewayEngine {
             }
             self.store.submit(.commit(number, writes))
         case .needsTopics(let names):
-            self.store.submit(.abandon(number))
-            self.open[number] = nil
-            self.waitingForTopics.append(transaction)
-            self.store.submit(.addTopics(names))
+            self.abandon(transaction)
             // Making topics is a commit, which may stay unconfirmed as well.
             transaction.step.committedSince = self.clock.boot
+            self.waitingForTopics.append(transaction)
+            self.store.submit(.addTopics(names))
         case .unreadable(let error):
-            self.store.submit(.abandon(number))
-            self.open[number] = nil
+            self.abandon(transaction)
             self.refuse(transaction, error)
         }
+    }
+
+    /// Puts commands back whose rows other sessions have locked: the transaction goes on without them.
+    private func passOver(_ devices: [PassedOverDevice], _ transaction: ClusterTransaction) {
+        var holders: [RequestedRow: LockHolder?] = [:]
+        for device in devices {
+            holders[device.wake.map { RequestedRow.wake($0) } ?? .device(device.token)] = .some(device.holder)
+        }
+        let leftOut = transaction.leaveOut(Set(holders.keys)) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { holders[$0] ?? nil }
+    }
+
+    /// A lock of another session was waited for in vain.
+    ///
+    /// - Parameter holder: the session with the lock of a table, if it is known.
+    private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
+        if !transaction.passesOverLocked {
+            transaction.passOverLocked()
+            return self.beginAgain(transaction)
+        }
+        // It waited for no row: a table is locked.
+        self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
+        let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
+        let leftOut = transaction.leaveOut(rows) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { _ in holder }
+        self.refuse(transaction, StoreError(lockedBy: holder))
     }
 
     private var failureError: StoreError {
@@ -230,18 +255,23 @@ extension SharedGatewayEngine {
         let error: StoreError
         switch failure {
         case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")
+        case .locked(let holder): error = StoreError(lockedBy: holder)
         case .refused(let cause): error = cause
         }
         if let questions = self.questions.ended(number) {
             return self.countFailed(questions, Self.failure(error, self.engine, self.dispatcher))
         }
+        if let questions = self.deviceQuestions.ended(number) { return self.refuse(questions, error) }
         guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
             return
         }
-        if case .refused(let cause) = failure, self.isAttached { self.refusals.refused(cause, boot: self.clock.boot) }
+        if case .refused(let cause) = failure, self.isAttached, !transaction.isRead {
+            self.refusals.refused(cause, boot: self.clock.boot)
+        }
         for wake in transaction.step.launched { self.held.remove(wake.wake) }
         let lost = self.desk.undo(transaction)
         defer { for wake in lost { self.lose(wake) } }
+        if case .locked(let holder) = failure, self.isAttached { return self.lockedOut(transaction, holder) }
         guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
             return self.refuse(transaction, error)
         }
@@ -253,12 +283,7 @@ extension SharedGatewayEngine {
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
         let workspace = self.workspace(failed: error)
         self.desk.refuse(transaction.commands, workspace)
-        for command in transaction.commands where self.isAttached {
-            switch command.work {
-            case .lose, .loseOn: self.losses.append((command.work, self.queue.row(of: command)))
-            case .push, .request: break
-            }
-        }
+        for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
         self.ended(transaction, at: nil)
     }
 
@@ -276,7 +301,7 @@ extension SharedGatewayEngine {
             }
         case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
         case .burial(let number):
-            let isOver = moment != nil && step.rowCount == 0
+            let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
             if isOver { self.store.submit(.bury(number)) }
             self.members.buried(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
         }
@@ -381,6 +406,7 @@ extension SharedGatewayEngine {
     private func topics(_ names: [String]) {
         do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
         self.applyPauses()
+        self.deviceQuestions.topicsCame()
         for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
         self.waitingForRoom += self.waitingForTopics
         self.waitingForTopics = []

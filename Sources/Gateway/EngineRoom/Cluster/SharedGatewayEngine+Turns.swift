@@ -9,6 +9,7 @@ extension SharedGatewayEngine {
     func beginTransactions() {
         guard self.isAttached, self.attachment == nil else { return }
         self.beginCount()
+        self.beginReads()
         while self.hasRoom, !self.waitingForRoom.isEmpty { self.beginAgain(self.waitingForRoom.removeFirst()) }
         while self.hasRoom {
             let isBegun =
@@ -19,12 +20,40 @@ extension SharedGatewayEngine {
         }
     }
 
+    /// Begins what only reads, which takes no place of a transaction.
+    private func beginReads() {
+        if !self.overdueWakes.isEmpty {
+            var plan = ReadPlan()
+            plan.wakes = self.overdueWakes
+            self.begin(.heldWakes(self.overdueWakes), reading: plan)
+            self.overdueWakes = []
+        }
+        self.beginConditions()
+        self.beginDeviceQuestions()
+        self.beginListing()
+        if case .read(let token)? = self.sweep.next {
+            self.sweep.begun()
+            var plan = ReadPlan()
+            plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
+            self.begin(.sweepRead, reading: plan)
+        }
+    }
+
     /// - Returns: false when no command may begin.
     private func beginCommands() -> Bool {
-        guard self.queue.hasNext else { return false }
-        let taken = self.queue.take(rowsMax: Claims.countMax)
+        if self.queue.hasNext { return self.begin(self.queue.take(rowsMax: Claims.countMax)) }
+        guard let moment = self.queue.lockedAt, moment <= self.clock.boot else { return false }
+        return self.begin(
+            self.queue.takeLocked(rowsMax: Claims.countMax, at: self.clock.boot),
+            passesOverLocked: true
+        )
+    }
+
+    /// - Returns: false when there are no commands.
+    private func begin(_ taken: CommandQueue.Taken, passesOverLocked: Bool = false) -> Bool {
         guard !taken.commands.isEmpty else { return false }
         var plan = LoadPlan()
+        plan.passesOverLocked = passesOverLocked
         plan.tokens.reserveCapacity(taken.rows.count)
         for row in taken.rows {
             switch row {
@@ -53,14 +82,8 @@ extension SharedGatewayEngine {
             self.areRefusalsDue = false
             self.questions.refusalsCounted()
             self.begin(.refusals)
-        } else if !self.overdueWakes.isEmpty {
-            var plan = LoadPlan()
-            plan.isReadOnly = true
-            plan.wakes = self.overdueWakes
-            self.begin(.heldWakes(self.overdueWakes), plan)
-            self.overdueWakes = []
         } else {
-            return self.beginConditions() || self.beginListing() || self.beginClaim() || self.beginSweep()
+            return self.beginClaim() || self.beginSweep()
         }
         return true
     }
@@ -80,34 +103,25 @@ extension SharedGatewayEngine {
     }
 
     private func beginSweep() -> Bool {
-        guard let step = self.sweep.next else { return false }
+        guard case .judge(let tokens)? = self.sweep.next else { return false }
         self.sweep.begun()
         var plan = LoadPlan()
-        switch step {
-        case .read(let token):
-            plan.isReadOnly = true
-            plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
-            self.begin(.sweepRead, plan)
-        case .judge(let tokens):
-            plan.tokens = tokens
-            self.begin(.sweep, plan)
-        }
+        plan.tokens = tokens
+        self.begin(.sweep, plan)
         return true
     }
 
     /// Has streams hear of conditions of devices that are not in memory, some changed by others, some here.
-    private func beginConditions() -> Bool {
+    private func beginConditions() {
         guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
-            return false
+            return
         }
         let owed = self.dispatcher.conditionsOwed
-        guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return false }
+        guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
         let changed = self.conditionsChanged.take(countMax: Claims.countMax)
         let known = Set(changed)
-        var plan = LoadPlan()
-        plan.isReadOnly = true
+        var plan = ReadPlan()
         plan.tokens = changed + owed.filter { !known.contains($0) }
-        self.begin(.conditions(changedElsewhere: changed), plan)
-        return true
+        self.begin(.conditions(changedElsewhere: changed), reading: plan)
     }
 }

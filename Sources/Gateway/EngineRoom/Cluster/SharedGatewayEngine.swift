@@ -48,12 +48,19 @@ package final class SharedGatewayEngine: GatewayEngine {
     let onStatus: @Sendable (StoreError?) -> Void
     /// Called with the keys that gateways do not have alike, when they are others than before.
     let onUnlike: @Sendable ([String]) -> Void
+    /// Called with the locks of other sessions that devices wait for, when these are others than before.
+    private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
     var configuration: EngineConfiguration
     var clock: ClusterClock
     var status: Status
     /// The store is attached, and has confirmed nothing for too long.
     var isSilent = false
+    /// Since when no load succeeds as a table is locked, in milliseconds since the machine started; nil if one did.
+    var tableLockedSince: Int64?
+    var refusals = CommitRefusals()
+    /// The reason for which no commit is confirmed although the store is attached; nil while commits are.
+    var trouble: StoreError?
     /// A number that was given while transactions of the one before were open.
     var attachment: Attachment?
     var queue = CommandQueue()
@@ -63,6 +70,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     var members: Membership
     var held = HeldWakes()
     var questions = ClusterQuestions()
+    var deviceQuestions = DeviceQuestions()
     var listings: [DeviceListing] = []
     /// Transactions that have begun and not ended.
     var open: [TransactionNumber: ClusterTransaction] = [:]
@@ -88,11 +96,6 @@ package final class SharedGatewayEngine: GatewayEngine {
     var areRefusalsDue = false
     /// The refused pushes of this gateway as they were stored last.
     var rejectionsStored = Rejections()
-    var refusals = CommitRefusals()
-    /// The reason for which the store, though attached, makes no topics or commits nothing; nil while it does.
-    var trouble: StoreError?
-    /// True if new topics are unconfirmed for so long that nothing more is taken.
-    var areTopicsLate = false
     /// Whether commands go before everything else, the next time a transaction may begin.
     var isTurnOfCommands = true
     var replies: [ClusterReply] = []
@@ -113,6 +116,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// - `outlet`: where it leaves what it has for the loops, and where the history is asked.
     /// - `onStatus`: called with why nothing can be stored for now, and with nil when it can again.
     /// - `onUnlike`: called with the keys that gateways do not have alike, when they are others than before.
+    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these are others than before.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -127,7 +131,8 @@ package final class SharedGatewayEngine: GatewayEngine {
         live: LiveDesk = LiveDesk(),
         limitWatch: LimitWatch = LimitWatch(),
         onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
-        onUnlike: @escaping @Sendable ([String]) -> Void = { _ in }
+        onUnlike: @escaping @Sendable ([String]) -> Void = { _ in },
+        onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in }
     ) {
         let clock = ClusterClock(world)
         let engine = EmbeddedEngine(
@@ -161,6 +166,7 @@ package final class SharedGatewayEngine: GatewayEngine {
         self.waitForStore = waitForStore
         self.onStatus = onStatus
         self.onUnlike = onUnlike
+        self.onLocks = onLocks
         self.configuration = configuration
         self.clock = clock
         self.members = Membership(report)
@@ -204,6 +210,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     package var isIdle: Bool {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
             && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
+            && self.deviceQuestions.isEmpty
             && self.conditionsChanged.isEmpty
             && self.rejected.isEmpty && !self.areRefusalsDue
     }
@@ -229,6 +236,7 @@ extension SharedGatewayEngine {
         self.watch()
         self.takeReplies()
         self.enqueue(batch)
+        self.refuseOverdue()
         self.tick()
         let isDone = self.turn()
         self.limits.look(self.clock.now, self.dispatcher)
@@ -269,9 +277,9 @@ extension SharedGatewayEngine {
         self.sample()
         guard self.clock.boot >= self.tickAt else { return }
         self.tickAt = self.clock.boot + 1000
+        self.reportLocks()
         guard self.isAttached else { return }
         self.judgeSilence()
-        self.judgeTrouble()
         self.store.submit(
             .report(
                 self.members.report(
@@ -291,30 +299,42 @@ extension SharedGatewayEngine {
         for loss in losses { self.queue.append(loss.work, loss.row) }
     }
 
-    /// Refuses what would be stored while a commit is unconfirmed for too long, which may yet succeed.
+    /// Refuses what would be stored while a load or a commit is unanswered for too long, which may yet succeed. A
+    /// transaction that waits for topics waits for a commit, too.
     func judgeSilence() {
-        let since = self.open.values.lazy.compactMap(\.step.committedSince).min() ?? self.clock.boot
-        let isSilent = self.clock.boot - since >= Self.silenceMax
-        guard isSilent != self.isSilent else { return }
-        self.isSilent = isSilent
-        self.onStatus(isSilent ? Self.silence : nil)
+        let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
+        let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
+        let since = ([self.tableLockedSince ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
+        self.isSilent = self.clock.boot - since >= Self.silenceMax
+        let trouble =
+            self.isSilent ? Self.silence : self.refusals.cause(boot: self.clock.boot, after: Self.silenceMax)
+        guard trouble?.message != self.trouble?.message else { return }
+        self.trouble = trouble
+        self.onStatus(trouble)
+    }
+
+    /// A commit is confirmed.
+    func commitConfirmed() {
+        self.refusals.confirmed()
+        if self.trouble != nil { self.judgeSilence() }
     }
 
     static var silence: StoreError {
         StoreError(
             message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a "
-                + "synchronous standby is connected (pg_stat_replication), and that the disk is not full."
+                + "synchronous standby is connected (pg_stat_replication), that no session holds the lock of a table "
+                + "(pg_locks), and that the disk is not full."
         )
     }
 
-    /// Looks whether topics are unconfirmed for too long, and whether the store refuses every commit.
-    func judgeTrouble() {
-        let boot = self.clock.boot
-        self.areTopicsLate = boot - (self.waitingForTopics.first?.step.committedSince ?? boot) >= Self.silenceMax
-        let trouble = self.areTopicsLate ? Self.silence : self.refusals.cause(boot: boot, after: Self.silenceMax)
-        guard trouble?.message != self.trouble?.message else { return }
-        self.trouble = trouble
-        self.onStatus(trouble ?? (self.isSilent ? Self.silence : nil))
+    /// Says which locks of other sessions devices wait for, when these are others than before.
+    private func reportLocks() {
+        guard self.queue.hasLocked || !self.remote.locks.isEmpty else { return }
+        self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
+        let locks = self.queue.deviceLocks(at: self.clock.boot)
+        let isChanged = Set(locks.map(\.holder)) != Set(self.remote.locks.map(\.holder))
+        self.remote.locks = locks
+        if isChanged { self.onLocks(locks) }
     }
 
     /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.
@@ -341,6 +361,8 @@ extension SharedGatewayEngine {
         if self.isAttached, !self.due.isOpen, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
         if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
         if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
+        if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
+        if let moment = self.queue.lockedAt { next = min(next, moment - self.clock.boot) }
         // What could not be done though it is its time waits for a reply of the store, which rings.
         return next > 0 ? next : 1
     }
@@ -349,10 +371,8 @@ extension SharedGatewayEngine {
 // MARK: - Transactions
 
 extension SharedGatewayEngine {
-    /// Whether another transaction may be open.
-    var hasRoom: Bool {
-        self.open.count + self.orphans.count + self.listings.count { $0.number != nil } < self.store.transactionsMax
-    }
+    /// True if another transaction that locks rows may be open.
+    var hasRoom: Bool { self.open.values.count { !$0.isRead } < self.store.transactionsMax }
 
     func nextNumber() -> TransactionNumber {
         self.lastNumber += 1
@@ -361,23 +381,43 @@ extension SharedGatewayEngine {
 
     /// Begins a transaction: its rows are asked for.
     func begin(_ purpose: ClusterTransaction.Purpose, commands: [QueuedCommand] = [], _ plan: LoadPlan = LoadPlan()) {
+        self.begin(purpose, commands, .locked(plan))
+    }
+
+    /// Begins what reads rows and changes nothing.
+    func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan) {
+        self.begin(purpose, [], .read(plan))
+    }
+
+    private func begin(
+        _ purpose: ClusterTransaction.Purpose,
+        _ commands: [QueuedCommand],
+        _ rows: ClusterTransaction.Rows
+    ) {
         let group = self.spareGroups.popLast() ?? self.outlet.makeGroup()
-        let transaction = ClusterTransaction(
-            purpose,
-            self.nextNumber(),
-            commands: commands,
-            plan: plan,
-            group: group
-        )
-        self.open[transaction.number] = transaction
-        self.store.submit(.load(transaction.number, plan))
+        let number = self.nextNumber()
+        self.submit(ClusterTransaction(purpose, number, commands: commands, rows, group: group))
     }
 
     /// Begins a transaction again from its beginning.
     func beginAgain(_ transaction: ClusterTransaction) {
         transaction.number = self.nextNumber()
+        self.submit(transaction)
+    }
+
+    private func submit(_ transaction: ClusterTransaction) {
+        transaction.begunAt = self.clock.boot
         self.open[transaction.number] = transaction
-        self.store.submit(.load(transaction.number, transaction.plan))
+        switch transaction.rows {
+        case .locked(let plan): self.store.submit(.load(transaction.number, plan))
+        case .read(let plan): self.store.submit(.read(transaction.number, plan))
+        }
+    }
+
+    /// Ends a transaction without a write.
+    func abandon(_ transaction: ClusterTransaction) {
+        if !transaction.isRead { self.store.submit(.abandon(transaction.number)) }
+        self.open[transaction.number] = nil
     }
 
     /// Notes what happens from now on, if somebody follows it.

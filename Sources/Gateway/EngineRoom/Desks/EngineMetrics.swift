@@ -139,6 +139,8 @@ extension EngineMetrics {
         text.value(.clusterGateways, status.map { Int64($0.gateways.count) } ?? 1)
         text.fraction(.clusterLag, Double(status?.lag ?? 0) / 1000)
         text.value(.clusterDiffers, Int64(status?.differences.count ?? 0))
+        let locks = self.workspace.remote?.locks ?? []
+        text.values(.clusterLocked, locks.map { ($0.session, Int64($0.deviceCount)) })
     }
 }
 

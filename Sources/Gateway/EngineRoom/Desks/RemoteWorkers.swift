@@ -11,6 +11,8 @@ package final class RemoteWorkers {
     var oldestDueMilliseconds: Int64 = 0
     /// How the gateways are, this one included, as of the last second; nil before the first time.
     var status: ClusterStatus?
+    /// The locks of other sessions of the database that devices wait for.
+    var locks: [DeviceLocks] = []
 
     package init() {}
 

@@ -15,6 +15,8 @@ enum RequestNeeds {
     /// A topic of this name, to be made where there is none; nothing else.
     case topic([UInt8])
     case row(RequestedRow)
+    /// A device as it was committed last; nothing changes.
+    case reading(DeviceToken)
     /// What all gateways have counted: of all topics, of one, or of all together alone.
     case counts(CountedTopics)
     /// The rows of many devices.
@@ -52,12 +54,13 @@ extension EngineRequest {
             .row(.wake(wake.rowName))
         case .register(let token, _): .row(.device(token))
         case .unregister(let device), .conditions(let device, _), .submitTask(let device, _),
-            .cancelTask(let device, _), .transfersFinished(let device, _), .listTasks(let device),
-            .simulateTaskLaunch(let device, _), .simulateTaskExpiration(let device, _),
-            .simulateLaunch(let device, _), .simulateExpiration(let device), .explain(let device),
-            .pendingPush(let device), .cancelPending(let device),
-            .devicePushes(let device), .deviceEvents(let device, _), .whatIf(let device, _):
+            .cancelTask(let device, _), .transfersFinished(let device, _), .simulateTaskLaunch(let device, _),
+            .simulateTaskExpiration(let device, _), .simulateLaunch(let device, _), .simulateExpiration(let device),
+            .cancelPending(let device):
             .row(.device(device.rowName))
+        case .explain(let device), .listTasks(let device), .pendingPush(let device), .devicePushes(let device),
+            .deviceEvents(let device, _), .whatIf(let device, _):
+            .reading(device.rowName)
         case .testPush(let push): .row(.device(push.device.rowName))
         case .tasks(let question): .list(.tasks(question))
         case .devices(let question): .list(.devices(question))

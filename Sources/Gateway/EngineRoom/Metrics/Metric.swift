@@ -247,6 +247,12 @@ extension Metric {
         .gauge,
         "Keys of the configuration that are not the same in all of them, although gateways decide by them."
     )
+    static let clusterLocked = Metric(
+        "wakegate_cluster_locked_devices",
+        .gauge,
+        by: ["session"],
+        "Devices whose commands wait because another session of the database, which the label names, has locked them."
+    )
 }
 
 // MARK: - The process
@@ -287,7 +293,7 @@ extension Metric {
         devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected, workersStalled,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
         topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
-        clusterAttached, clusterGateways, clusterLag, clusterDiffers, limitsMet, connections, draining,
+        clusterAttached, clusterGateways, clusterLag, clusterDiffers, clusterLocked, limitsMet, connections, draining,
         certificateExpiry, countingSince, buildInfo, residentMemory, openDescriptors, maxDescriptors, processorTime,
         startTime,
     ]

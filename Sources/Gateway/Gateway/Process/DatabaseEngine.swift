@@ -74,7 +74,8 @@ struct DatabaseEngine: Sendable {
             live: self.shared.services.live,
             limitWatch: LimitWatch(self.shared.log),
             onStatus: { self.storeChanged($0) },
-            onUnlike: { self.differencesChanged($0) }
+            onUnlike: { self.differencesChanged($0) },
+            onLocks: { self.locksChanged($0) }
         )
     }
 
@@ -100,6 +101,14 @@ struct DatabaseEngine: Sendable {
             self.shared.log.write(.storeDetached, ["cause": error.message])
         } else {
             self.shared.log.write(.storeAttached, ["name": self.name])
+        }
+    }
+
+    /// The locks of other sessions that devices wait for, when they are others than before.
+    private func locksChanged(_ locks: [DeviceLocks]) {
+        if locks.isEmpty { self.shared.log.write(.devicesUnlocked) }
+        for lock in locks {
+            self.shared.log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.session])
         }
     }
 

@@ -30,7 +30,7 @@ package struct DatabaseLog {
     package internal(set) var misuses: [String] = []
 
     package enum Event: String, CaseIterable, Sendable {
-        case load, commit, wait, passedOver, insertConflict, deadlock, refusal, full, fenced
+        case load, read, commit, wait, lockTimeout, passedOver, insertConflict, deadlock, refusal, full, fenced
         case lostReply, lostCommit, lostLoad, doubtCommitted, doubtRolledBack
         case attached, controlCut, timeout, death, burial, idleRollback
         case failover, survivor, castaway, clockBack, clockForth

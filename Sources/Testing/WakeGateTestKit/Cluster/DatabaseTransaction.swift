@@ -44,6 +44,8 @@ final class DatabaseTransaction {
     /// Whose locks it has, and whose it takes yet, in order.
     var locked: [DeviceToken] = []
     var wanted: [DeviceToken] = []
+    /// The number of locks that it has waited for.
+    var waitCount = 0
     /// Devices that were there when it looked for them.
     var found: Set<DeviceToken> = []
     var commit: DatabaseCommit?

@@ -68,7 +68,9 @@ package final class SimulatedClusterStore: ClusterStore {
         case .load(let number, let plan): self.load(number, plan)
         case .commit(let number, let writes): self.commit(number, writes)
         case .abandon(let number): self.abandon(number)
-        case .count(let number, let topics): self.count(number, topics)
+        case .count(let number, let topics):
+            self.ask(number) { .counts(number, $0.rows.total(of: topics)) }
+        case .read(let number, let plan): self.ask(number) { .loaded(number, $0.read(plan)) }
         case .addTopics(let names): self.control { $0.addTopics(names, by: $1) }
         case .report(let report): self.control { $0.report(report, of: $1) }
         case .tell(let notices): self.control { $0.tell(notices, by: $1) }
@@ -334,7 +336,8 @@ extension SimulatedClusterStore {
         self.later { if self.session === session { self.deliver(.told(notice)) } }
     }
 
-    private func count(_ number: TransactionNumber, _ topics: [TopicIndex]?) {
+    /// A question, over the connection for these: no transaction and no lock keeps it from its answer.
+    private func ask(_ number: TransactionNumber, _ answer: @escaping (SimulatedDatabase) -> ClusterReply) {
         guard self.session != nil else {
             return self.deliver(.failed(number, SimulatedDatabase.refusal("The database is not there.")))
         }
@@ -342,8 +345,7 @@ extension SimulatedClusterStore {
         database.plan(after: database.draw(database.pace.way)) {
             let reply: ClusterReply =
                 database.isDown
-                ? .failed(number, SimulatedDatabase.refusal("The primary is gone."))
-                : .counts(number, database.rows.total(of: topics))
+                ? .failed(number, SimulatedDatabase.refusal("The primary is gone.")) : answer(database)
             self.later { self.deliver(reply) }
         }
     }

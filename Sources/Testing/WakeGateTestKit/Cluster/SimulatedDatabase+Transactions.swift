@@ -9,16 +9,16 @@ extension SimulatedDatabase {
     /// A transaction begins.
     func load(_ transaction: DatabaseTransaction) {
         guard !transaction.isOver, !self.isDown else { return }
+        if self.heldLoads != nil {
+            self.heldLoads?.append { self.load(transaction) }
+            return
+        }
         self.log.note(.load)
         let plan = transaction.plan
-        var tokens = Set(plan.tokens.filter { self.rows.has($0) })
-        tokens.formUnion(self.rows.devices(of: plan.wakes, at: self.policyNow))
-        if case .wakes(let gateway, let countMax) = plan.selection {
-            tokens.formUnion(self.rows.devices(heldBy: gateway).prefix(countMax))
-        }
-        transaction.found = tokens
+        var tokens = self.named(plan.tokens, plan.wakes)
         self.transactions.append(transaction)
-        guard !plan.isReadOnly else { return self.read(transaction) }
+        if plan.passesOverLocked { tokens = tokens.filter { self.locks[$0] == nil } }
+        transaction.found = tokens
         if self.happens(onceIn: self.faults.deadlocks) {
             self.log.note(.deadlock)
             return self.fail(transaction, .conflict)
@@ -27,19 +27,78 @@ extension SimulatedDatabase {
         self.lock(transaction)
     }
 
+    /// The devices of tokens and wakes that there are.
+    private func named(_ tokens: [DeviceToken], _ wakes: [WakeID]) -> Set<DeviceToken> {
+        Set(tokens.filter { self.rows.has($0) }).union(self.rows.devices(of: wakes, at: self.policyNow))
+    }
+
+    /// The named devices that a load leaves out, as others have locked them.
+    private func passedOver(_ transaction: DatabaseTransaction) -> [PassedOverDevice] {
+        let plan = transaction.plan
+        guard plan.passesOverLocked else { return [] }
+        var names = plan.tokens.filter { self.rows.has($0) }.map { (token: $0, wake: WakeID?.none) }
+        for wake in plan.wakes {
+            names += self.rows.devices(of: [wake], at: self.policyNow).map { (token: $0, wake: WakeID?.some(wake)) }
+        }
+        return names.filter { !transaction.found.contains($0.token) }.map { name in
+            let holder = self.locks[name.token].map { lock in
+                LockHolder(pid: lock.holder.gateway.rawValue, application: "simulation", queryStart: nil)
+            }
+            return PassedOverDevice(token: name.token, wake: name.wake, holder: holder)
+        }
+    }
+
+    /// Reads rows for a question, as they were committed last.
+    func read(_ plan: ReadPlan) -> LoadedDevices {
+        self.log.note(.read)
+        let named = self.named(plan.tokens, plan.wakes)
+        var devices = named.inOrder
+        var hasMore = false
+        func select(_ found: [DeviceToken], _ countMax: Int) {
+            let chosen = found.filter { !named.contains($0) }.prefix(countMax)
+            hasMore = chosen.count == countMax
+            devices += chosen
+        }
+        switch plan.selection {
+        case .none: break
+        case .withTasks(let topic, let token, let countMax):
+            select(self.rows.devicesWithTasks(topic, after: token), countMax)
+        case .inOrder(let topics, let token, let countMax): select(self.rows.devices(topics, after: token), countMax)
+        }
+        return LoadedDevices(
+            now: self.policyNow,
+            wall: self.wall,
+            devices: devices.compactMap { self.rows.devices[$0]?.device },
+            hasMore: hasMore
+        )
+    }
+
     /// Takes the locks that are wanted yet, in order, as far as they are to be had.
     private func lock(_ transaction: DatabaseTransaction) {
         while let token = transaction.wanted.first {
             guard self.locks[token] == nil else {
                 self.log.note(.wait)
                 self.locks[token]?.waiting.append(transaction)
-                return
+                return self.watchLock(transaction)
             }
             transaction.wanted.removeFirst()
             transaction.locked.append(token)
             self.locks[token] = (transaction, [])
         }
         self.read(transaction)
+    }
+
+    /// A transaction waits for the lock of one row for a moment only.
+    private func watchLock(_ transaction: DatabaseTransaction) {
+        transaction.waitCount += 1
+        let wait = transaction.waitCount
+        self.plan(after: Self.lockMax) {
+            guard case .loading = transaction.state, transaction.waitCount == wait, !transaction.wanted.isEmpty else {
+                return
+            }
+            self.log.note(.lockTimeout)
+            self.fail(transaction, .locked(nil))
+        }
     }
 
     /// Reads the rows as they were committed last, and those that are selected and that nobody else has locked.
@@ -60,18 +119,17 @@ extension SimulatedDatabase {
         case .ready(let ready):
             select(self.lockable(self.rows.devicesReady(ready), transaction), ready.countMax)
         case .wakes(let gateway, let countMax):
-            hasMore = self.rows.devices(heldBy: gateway).count >= countMax
+            let held = Array(self.rows.devices(heldBy: gateway).prefix(countMax))
+            select(self.lockable(held, transaction), countMax)
+            hasMore = hasMore || devices.count < held.count
             heldWakes = devices.flatMap { self.rows.wakes(of: $0, heldBy: gateway) }
-        case .withTasks(let topic, let token, let countMax):
-            select(self.rows.devicesWithTasks(topic, after: token), countMax)
-        case .inOrder(let topics, let token, let countMax): select(self.rows.devices(topics, after: token), countMax)
         }
-        if !plan.isReadOnly {
-            for token in devices where self.locks[token] == nil {
-                self.locks[token] = (transaction, [])
-                transaction.locked.append(token)
-            }
+        for token in devices where self.locks[token] == nil {
+            self.locks[token] = (transaction, [])
+            transaction.locked.append(token)
         }
+        let passedOver = self.passedOver(transaction)
+        self.log.note(.passedOver, passedOver.count)
         transaction.found = Set(devices)
         transaction.moment = self.policyNow
         transaction.state = .open
@@ -80,14 +138,15 @@ extension SimulatedDatabase {
             wall: self.wall,
             devices: devices.compactMap { self.rows.devices[$0]?.device },
             hasMore: hasMore,
-            heldWakes: heldWakes
+            heldWakes: heldWakes,
+            passedOver: passedOver
         )
         transaction.store.rows(loaded, of: transaction)
         self.watch(transaction)
     }
 
     private func lockable(_ devices: [DeviceToken], _ transaction: DatabaseTransaction) -> [DeviceToken] {
-        let free = devices.filter { transaction.plan.isReadOnly || self.locks[$0] == nil }
+        let free = devices.filter { self.locks[$0] == nil }
         self.log.note(.passedOver, devices.count - free.count)
         return free
     }
@@ -258,7 +317,6 @@ extension SimulatedDatabase {
                 }
             }
         }
-        if transaction.plan.isReadOnly { self.log.misuses.append("a transaction that only reads commits") }
         self.checkBurial(commit, of: transaction)
     }
 

@@ -14,6 +14,8 @@ package import LaunchPolicy
 package final class SimulatedDatabase {
     /// How long a gateway may not be heard of, or a transaction wait for its client, in milliseconds.
     package static let silenceMax: Int64 = 3000
+    /// For how long a load waits for the lock of one row, in milliseconds.
+    static let lockMax = 250
 
     /// Virtual time, in milliseconds since 1970: that of all who have a right clock.
     package private(set) var now: Int64
@@ -50,6 +52,8 @@ package final class SimulatedDatabase {
     var inserting: [DatabaseTransaction] = []
     /// Commits that wait for the test; nil when none has to.
     var held: [() -> Void]?
+    /// Loads that wait for the test; nil when none has to.
+    var heldLoads: [() -> Void]?
     /// How many commits are refused from now on.
     var refusals = 0
 
@@ -141,6 +145,17 @@ package final class SimulatedDatabase {
         let waiting = self.held ?? []
         if self.held != nil { self.held = [] }
         for commit in waiting { commit() }
+        self.settle()
+    }
+
+    /// Loads wait from now on, until the test lets them go.
+    package func holdLoads() { self.heldLoads = self.heldLoads ?? [] }
+
+    /// The loads that wait are done, and those that come do not wait.
+    package func letLoadsGo() {
+        let waiting = self.heldLoads ?? []
+        self.heldLoads = nil
+        for load in waiting { load() }
         self.settle()
     }
 

@@ -49,8 +49,9 @@ package struct ClusterSize: Hashable, Sendable {
     /// Connections of all gateways and operators to the primary.
     package var connections: Int { self.gateways * Self.connectionsPerGateway + 20 }
 
-    /// 8 that commit, one that controls, and up to 2 that read the delivery log or check.
-    package static let connectionsPerGateway = 11
+    /// 8 that commit, one that controls, one that shares topics and notices, one that reads for questions, and up to 2
+    /// that read the delivery log or check.
+    package static let connectionsPerGateway = 13
 
     // MARK: The database
 

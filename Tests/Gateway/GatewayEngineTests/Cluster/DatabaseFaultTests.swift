@@ -17,7 +17,9 @@ struct DatabaseFaultTests {
             #expect(crowd.fault == nil, "seed \(seed)")
             happened.formUnion(DatabaseLog.Event.allCases.filter { crowd.database.log.counts[$0] ?? 0 > 0 })
         }
-        #expect(Set(DatabaseLog.Event.allCases).subtracting(happened) == [], "what never happened proves nothing")
+        // Gateways that count ask no questions.
+        let missing = Set(DatabaseLog.Event.allCases).subtracting(happened).subtracting([.read])
+        #expect(missing == [], "what never happened proves nothing")
     }
 }
 

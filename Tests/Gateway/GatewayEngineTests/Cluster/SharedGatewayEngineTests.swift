@@ -245,7 +245,7 @@ struct SharedGatewayEngineTests {
         rig.database.faults.deadlocks = 1
         rig.ask(0) {
             $0.push(2, 1)
-            $0.explain(3, 1)
+            $0.dropPending(3, 1)
         }
         #expect(rig[0].word(2) == "ServiceUnavailable" && rig[0].answer(3) == "503 ServiceUnavailable")
         rig.database.faults.deadlocks = 0

@@ -307,8 +307,8 @@ struct TaskContractTests {
             $0.submit(2, 1, "b", .processing([]))
             $0.finish(3, 1, "s")
             $0.listTasks(4, 1)
-            $0.cancel(5, 1, "a")
         }
+        contract.ask { $0.cancel(5, 1, "a") }
         #expect((2...5).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "200", "204"])
         #expect(contract.member(4, "waiting", "0", "identifier") == "a")
         contract.finish()
