@@ -71,7 +71,7 @@ struct ProxyTests {
             return blocks[shown.rawValue]
         }
 
-        /// What Debian's nginx.conf has around the file that the page shows.
+        /// Returns a configuration like Debian's nginx.conf that contains `servers`, the file that the page shows.
         private static func nginx(_ servers: String, in folder: String) -> String {
             """
             daemon off;
@@ -100,7 +100,7 @@ struct ProxyTests {
             return try Answer(curlOutput: ended.output)
         }
 
-        /// A client that is nothing but curl, and reads for as long as it is open.
+        /// Starts curl, which reads the response until the connection ends.
         func follow(_ socket: String, _ path: String, _ options: String...) throws -> ChildProcess {
             try ChildProcess("curl", self.curl(socket, path, "--no-buffer") + options)
         }

@@ -161,7 +161,7 @@ struct WorkerCommandTests {
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "worker")
         let why = try gateway.admin("/v1/devices/\(self.token)").value("why") as? String
         #expect(why?.contains("./handle cannot be started") == true)
-        // Once its interpreter is there, the worker handles the push by itself.
+        // Once the interpreter exists, the worker handles the push without a restart.
         try write(interpreter: "/bin/sh")
         #expect(try broken.line() == "handled")
         try broken.says("./handle can be started again")

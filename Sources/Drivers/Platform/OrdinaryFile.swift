@@ -29,7 +29,7 @@ package enum OrdinaryFile {
 
     /// Writes a file whole: readers see its former content or `bytes`, and never a part.
     ///
-    /// The bytes go to a file beside it first, which then takes its place.
+    /// Writes a temporary file in the same folder first, which then replaces the file at `path`.
     ///
     /// - `mode`: the permissions, less those that the process takes from all that it makes.
     /// - `isSynced`: false if a power loss may leave an empty file.

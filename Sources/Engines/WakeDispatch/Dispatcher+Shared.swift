@@ -94,8 +94,8 @@ extension Dispatcher {
 
     /// A wake that a stream here may hold has ended at another gateway.
     ///
-    /// - `reason`: why it expired, of which its worker is told; `lost` if its worker gave it back, and nil if it ended
-    ///   otherwise.
+    /// - `reason`: the reason of its expiration, which is sent to its worker; `lost` if its worker gave it back; nil if
+    ///   it ended otherwise.
     package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
         guard let subscription = self.streams.holder(of: wake) else { return }
         self.streams.shared?.isSilent = true

@@ -37,7 +37,7 @@ package enum PushPayload {
     }
 }
 
-/// What is likely a mistake of the provider's in a push that is accepted.
+/// Likely mistakes of the provider in a push that is accepted.
 package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -45,19 +45,19 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// `aps.content-available` has a value other than the number 1, and the push wakes nobody.
+    /// `aps.content-available` has a value other than the number 1, so the push does not wake the device.
     package static let contentAvailable = PushWarnings(rawValue: 1)
 
     /// The push is of type background and has priority 10, which Apple's documentation calls an error.
     package static let backgroundPriority = PushWarnings(rawValue: 2)
 
-    /// The texts of all warnings, each as a `wakegate-warning` header has it: a name that stays as it is, a semicolon,
-    /// what is wrong and what to do.
+    /// The values of the `wakegate-warning` headers, one for each warning: a name that never changes, a semicolon, the
+    /// fault, another semicolon, and the remedy.
     package var texts: [StaticString] {
         var texts: [StaticString] = []
         if self.contains(.contentAvailable) {
             texts.append(
-                "content-available; aps.content-available is not the number 1, so the push wakes nobody; send 1"
+                "content-available; aps.content-available is not the number 1, so the push wakes no device; send 1"
             )
         }
         if self.contains(.backgroundPriority) {

@@ -55,7 +55,7 @@ package struct CheckedPush {
     package let head: PushHead
     /// Whether the payload asks for the device to be woken.
     package let wakes: Bool
-    /// What is likely a mistake of its provider's.
+    /// The likely mistakes of its provider.
     package let warnings: PushWarnings
 }
 

@@ -82,7 +82,7 @@ package enum TransferFault: Hashable, Sendable {
                 + "set the session's acceptsEarlyAnswers if that is all it needs."
         case .unrequestedCoding(let coding):
             "The server sent content-encoding \(coding), which was not requested; correct the server, or add the "
-                + "header accept-encoding to the transfer to store the bytes as they are sent."
+                + "header accept-encoding to the transfer to store the encoded bytes."
         case .wrongLength(let words): "The server's lengths disagree: \(words)."
         case .timedOut(let words):
             "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
@@ -116,8 +116,13 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// How often this fault has occurred in a row, given the last one and its count. Only faults that an identical
-    /// repetition says more of are counted.
+    /// Returns the number of times in a row that this fault has occurred.
+    ///
+    /// Only faults that become more conclusive with an identical repetition are counted; all others return 1.
+    ///
+    /// - Parameters:
+    ///   - message: the message of the previous fault.
+    ///   - count: the number that this function returned for the previous fault.
     package func repeats(after message: String?, _ count: Int) -> Int {
         switch self {
         case .answerCut, .fileChanged: message == self.message ? count + 1 : 1

@@ -35,7 +35,7 @@ struct RoomFollowerTests {
         #expect(self.wakes.isEmpty)
     }
 
-    @Test("An end that a follower has read wakes nobody, whoever dies")
+    @Test("An end that a follower has read does not wake the device, even if the follower and the agent die")
     func read() throws {
         let stream = self.follow()
         _ = try self.rig.finished()
@@ -54,7 +54,7 @@ struct RoomFollowerTests {
         #expect(self.wakes == (hasRead ? [] : [1]))
     }
 
-    @Test("An end that one of two followers has read wakes nobody")
+    @Test("An end that one of two followers has read does not wake the device")
     func two() throws {
         let streams = [self.follow(), self.follow()]
         _ = try self.rig.finished()

@@ -38,7 +38,7 @@ final class RoomWorld: AgentWorld {
     var generator: SeededGenerator
     var store: TransferStore?
     var fault = CommitFault.none
-    /// Whether the disk is full at this moment.
+    /// Returns true if the disk is full now.
     var isDiskFull: () -> Bool = { false }
     /// Whether the process has ended: nothing that it does counts any more.
     private(set) var isDead = false

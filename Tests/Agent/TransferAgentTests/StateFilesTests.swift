@@ -169,7 +169,7 @@ struct StateFilesTests {
                 return true
             }
         }
-        // What is left is less than a piece of each, and of one more.
+        // The unused space is less than five pieces: one for each of the four downloads, and one more.
         #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
     }
 

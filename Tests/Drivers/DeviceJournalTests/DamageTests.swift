@@ -176,7 +176,7 @@ struct DamageTests {
         #expect(try folder.open().1 == [.device(1): [1]])
     }
 
-    @Test("Another format is refused with both numbers and the remedy, and the file stays as it was")
+    @Test("Another format is refused with both numbers and the remedy, and the file does not change")
     func otherFormat() throws {
         let folder = try Self.folder()
         try folder.change("PRAGMA user_version = 3")

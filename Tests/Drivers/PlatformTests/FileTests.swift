@@ -142,7 +142,7 @@ struct FileTests {
         #expect(SystemError.notOrdinaryFile.message.contains("no ordinary file"))
     }
 
-    @Test("A file is written whole, and nothing is left beside it")
+    @Test("A file is written whole, and no temporary file remains")
     func wholeFile() throws {
         let path = try self.made("a", "before")
         try OrdinaryFile.replace(path, with: Array("after".utf8), mode: 0o600)

@@ -5,7 +5,7 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-/// Gateways beside a role that may connect to their database, and has no other right.
+/// Gateways under attack by a role whose only right is to connect to their database.
 @Suite(.timeLimit(.minutes(15)))
 struct IntruderTests {
     private let server: PostgresServer
@@ -118,7 +118,7 @@ struct IntruderTests {
         survivor.stop()
     }
 
-    @Test("Notices that no gateway has sent are dropped, also in a flood, and gateways go on")
+    @Test("Gateways drop notices that no gateway has sent, even a flood of them, and stay attached")
     func notices() throws {
         let rig = try StoreRig(self.address)
         let intruder = try self.intruder()

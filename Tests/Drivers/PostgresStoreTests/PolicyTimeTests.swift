@@ -45,7 +45,7 @@ struct PolicyTimeTests {
         other.stop()
     }
 
-    @Test("Policy time goes on at once after the primary's clock steps back, though nothing was committed for long")
+    @Test("Policy time continues at once after the primary's clock steps back, even without a recent commit")
     func stepBack() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)

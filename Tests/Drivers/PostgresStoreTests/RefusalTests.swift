@@ -87,7 +87,7 @@ struct RefusalTests {
         rig.stop()
     }
 
-    @Test("Each new cause for which a gateway cannot attach itself again is told")
+    @Test("A gateway that cannot attach itself again reports each new cause")
     func newCauses() throws {
         let role = "moody_\(self.database)"
         try self.server.query("CREATE ROLE \(role) LOGIN; GRANT CREATE ON DATABASE \(self.database) TO \(role)")

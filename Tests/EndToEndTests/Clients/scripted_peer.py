@@ -1,4 +1,4 @@
-"""What the scripted agent and the scripted gateway share: answers that were told beforehand, and lines for the test."""
+"""The common part of the scripted agent and the scripted gateway: prepared answers, and lines for the test."""
 
 import http.server
 import sys
@@ -16,7 +16,7 @@ def show(line):
 
 
 def take_answer(method, path, default):
-    """The answer to a request, or `default` if none was told for it; one that does not last is used once."""
+    """Returns the prepared answer to a request, else `default`. An answer without `lasts` is used once."""
     fitting = [answer for answer in answers if answer["method"] == method and path.endswith(answer["end"])]
     for answer in fitting:
         if not answer.get("lasts"):

@@ -42,7 +42,7 @@ struct OpenAPIDocumentTests {
         #expect(names == ["Outcome", "TaskOutcome"].map { .string("#/components/schemas/\($0)") })
     }
 
-    @Test("A text that is bounded in bytes says so beside the number of its characters")
+    @Test("Every maxLength but one, which counts characters alone, has an equal x-maxBytes")
     func byteBounds() throws {
         func bounds(_ value: JSONValue, _ path: String) -> [String] {
             switch value {

@@ -69,7 +69,7 @@ struct RefusedStartTests {
         return rig.store.durable
     }
 
-    @Test("It leaves every file as it was", arguments: Fault.all)
+    @Test("A refused start changes no file", arguments: Fault.all)
     func leavesFiles(fault: Fault) throws {
         var records = try Self.records()
         let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-refused-\(UUID())")

@@ -82,7 +82,7 @@ struct WebhookVerdictTests {
         let cause = "it answered \(status) and asked for 7 s of rest"
         #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
         guard case .undelivered(_, retryAfter: 0) = Self.verdict(status, retryAfter: 0) else {
-            Issue.record("a rest that is over is no rest")
+            Issue.record("a retry-after of 0 must give a delay of 0")
             return
         }
         #expect(Self.verdict(500, retryAfter: 7) == .refused(cause: "it answered 500"))

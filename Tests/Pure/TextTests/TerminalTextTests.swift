@@ -34,7 +34,7 @@ struct TerminalTextTests {
         #expect(value["name"] == .string(text))
     }
 
-    @Test("Text of every script, emoji with joiners and combining marks are shown as they are")
+    @Test("Text of every script, emoji with joiners and combining marks pass the filter unchanged")
     func shown() {
         let text = "Grüße, 日本語, שלום, نرم\u{200C}افزار, 👩\u{200D}💻, e\u{301}, ✓ 100 %"
         #expect(TerminalText.harmless(text) == text)

@@ -42,7 +42,7 @@ struct ReleaseTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A worker that gave three wakes back in a row subscribes again after a while, without a word")
+    @Test("After three releases in a row a worker waits and subscribes again, without a second subscribed event")
     func renewal() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

@@ -57,12 +57,12 @@ class Part:
 # In the order in which they run.
 PARTS = {
     "http2": Part(
-        "CPU, rate and latency of a push beside nghttpd",
+        "CPU, rate and latency of a push compared with nghttpd",
         lambda options, folder: http2_load.compare(options.products, folder, options.runs),
         in_record=True,
     ),
     "durable": Part(
-        "durable pushes beside Redis",
+        "durable pushes compared with Redis",
         lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
         in_record=True,
     ),

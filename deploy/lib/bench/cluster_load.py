@@ -205,7 +205,7 @@ class Bench:
             ["push at one gateway, wake at another: p50", f"{median:.2f} ms",
              table.target(median < WAKE_MILLISECONDS_AIM)],
             ["the same, p99", f"{values[len(values) * 99 // 100]:.2f} ms", ""],
-            ["claims of what waits, by workers of 2,048 slots", f"{claims['perSecond']:,} a second",
+            ["claims of pending pushes, by workers of 2,048 slots", f"{claims['perSecond']:,} a second",
              table.target(claims["passed"])],
             ["the same, by a worker of one slot", f"{single['perSecond']:,} a second", table.target(single["passed"])],
             ["a claim, its wake and its result, gateways", f"{claims['gatewayMicroseconds']:.1f} CPU us", ""],

@@ -130,7 +130,7 @@ def settle() -> None:
 
 
 def compare(products: str, folder: str, runs: int, pushes: int) -> list[Table]:
-    """Interleaved runs at saturation; nobody is pinned, everybody has the machine, the load generator included."""
+    """Runs both servers alternately. No process is pinned: both servers and the load generator may use all cores."""
     require_disk(folder)
     payload = "m" * push_load.PAYLOAD_BYTES
     places = {name: os.path.join(folder, name) for name in ("gateway", "redis")}

@@ -1,4 +1,4 @@
-"""The gateway beside nghttpd: cost, rate and latency of a push, and of a POST answered with nothing."""
+"""Compares the gateway with nghttpd: cost, rate and latency of a push, and of a POST with an empty answer."""
 
 import os
 from collections.abc import Callable
@@ -114,7 +114,7 @@ def over(scheme: str, sides: dict[str, Side], folder: str, full_runs: int, runs:
 
 
 def add_targets(table: Table, cost: dict[str, float], took: dict[str, float]) -> None:
-    """What a push costs beside what nghttpd takes, and how long half of the pushes take where nobody is busy."""
+    """Adds notes: the CPU of a push relative to nghttpd, and its median latency at a low rate, each with its target."""
     figures = [
         (f"{name}: {cost[name] / cost['nghttpd']:.2f} times the CPU of nghttpd", cost[name] / cost["nghttpd"], target)
         for name, target in TARGETS.items()

@@ -131,7 +131,7 @@ async def look(load: Load, state: str, others: tuple[int, int]) -> str:
     verdicts.within(name, "accepted", first["pushes"]["accepted"], least, most)
     explained = await admin.request("GET", f"/v1/devices/{device.token}")
     verdicts.equal(name, "explain", (explained.status, explained.json()["token"]), (200, device.token))
-    name = "once the disk has failed the journal's files stay as they are"
+    name = "once the disk has failed the journal's files do not change"
     verdicts.equal(name, "sizes and times of change", sizes_and_times(state), before)
     await edge.close()
     await admin.close()

@@ -439,7 +439,7 @@ def followers(program: str, verdicts: Verdicts) -> None:
         verdicts.check("the limit is named", "limits.followers" in told["message"], f"{told}")
         is_logged = scene.wait(lambda: "limitMet limit=limits.followers" in scene.log_text())
         verdicts.check("the limit is logged", is_logged, "no line")
-        verdicts.equal("followers keep nobody out", "the status", scene.agent.ask("GET", "/v1/status")[0], 200)
+        verdicts.equal("status requests still succeed", "the status", scene.agent.ask("GET", "/v1/status")[0], 200)
         events.pop().close()
         followed = scene.wait(lambda: "wakegate_transfers_listeners 2" in scene.agent.ask("GET", "/metrics")[1])
         verdicts.check("who leaves makes room", followed, "it is still followed")
@@ -555,7 +555,7 @@ def sessions(program: str, verdicts: Verdicts) -> None:
             if not is_read:
                 scene.wait(lambda: scene.gateway.events)
             told = [count for _, _, count in scene.gateway.events]
-            check = "who dies with the agent is woken for what it has not read"
+            check = "a follower that dies with the agent is woken for an end that it has not read"
             verdicts.equal(check, f"read: {is_read}", told, [] if is_read else [1])
         scene.gateway.events.clear()
         scene.agent.must("PUT", "/v1/sessions/s", {"sendsLaunchEvents": False})

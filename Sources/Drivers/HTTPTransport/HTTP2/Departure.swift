@@ -75,7 +75,7 @@ package struct Departure {
         self.isAnnouncementDue = isAnnounced
     }
 
-    /// Whether a farewell waits that may leave, or its announcement.
+    /// Returns true if a pending farewell, or its announcement, may be sent now.
     package func mayLeave(_ open: OpenStreams, now: Int64) -> Bool {
         guard let farewell, now >= self.leavesFrom else { return false }
         guard open.count > 0 else { return true }

@@ -60,7 +60,7 @@ extension RequestBody {
         )
     }
 
-    /// What a worker says about a wake that it could not begin; empty if it says nothing.
+    /// Returns the reason that a worker gives for releasing a wake, or an empty string if the body has none.
     ///
     /// - Throws: `APIError` with reason `BadRelease`.
     package static func release(_ body: ByteView) throws(APIError) -> String {

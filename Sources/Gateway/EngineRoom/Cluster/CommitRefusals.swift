@@ -2,8 +2,8 @@ import DeviceEngine
 
 /// Transactions that the store has refused since it last confirmed one, such as while its disk is full.
 struct CommitRefusals {
-    /// How long a refusal is remembered in milliseconds. Later the gateway counts as ready again, so that a balancer
-    /// sends it pushes: only they show whether the store takes commits again.
+    /// The number of milliseconds for which a refusal is remembered. After that the gateway counts as ready again, so
+    /// that a load balancer sends it pushes: only they show whether the store accepts commits again.
     private static let memoryMax: Int64 = 10_000
 
     private var first: Int64?

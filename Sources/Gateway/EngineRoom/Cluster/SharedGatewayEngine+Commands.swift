@@ -153,7 +153,7 @@ extension SharedGatewayEngine {
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 
-    /// A wake that is to be lost, and could not be, is tried again with the next second.
+    /// Keeps a command that could not record the loss of a wake, so that it is retried in the next second.
     func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
         switch work {
         case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }

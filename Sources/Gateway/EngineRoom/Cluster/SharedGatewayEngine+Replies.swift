@@ -155,7 +155,7 @@ extension SharedGatewayEngine {
         self.clock.heard(loaded.now, wall: loaded.wall)
         self.orphans.remove(number)
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
-        // Nobody waits for a list or an answer any more.
+        // Without an open transaction, the rows are for a list or a question that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
         if !transaction.isRead { self.tableLockedSince = nil }
         guard case .attached = self.status else {
@@ -195,7 +195,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Puts commands back whose rows other sessions have locked: the transaction goes on without them.
+    /// Returns commands whose rows other sessions have locked to the queue. The transaction continues without them.
     private func passOver(_ devices: [PassedOverDevice], _ transaction: ClusterTransaction) {
         var holders: [RequestedRow: LockHolder?] = [:]
         for device in devices {

@@ -49,7 +49,7 @@ extension SharedGatewayEngine {
         )
     }
 
-    /// - Returns: false when there are no commands.
+    /// - Returns: false if `taken` contains no command.
     private func begin(_ taken: CommandQueue.Taken, passesOverLocked: Bool = false) -> Bool {
         guard !taken.commands.isEmpty else { return false }
         var plan = LoadPlan()

@@ -15,7 +15,7 @@ enum RequestNeeds {
     /// A topic of this name, to be made where there is none; nothing else.
     case topic([UInt8])
     case row(RequestedRow)
-    /// A device as it was committed last; nothing changes.
+    /// The last committed version of a device, which the request reads and does not change.
     case reading(DeviceToken)
     /// What all gateways have counted: of all topics, of one, or of all together alone.
     case counts(CountedTopics)

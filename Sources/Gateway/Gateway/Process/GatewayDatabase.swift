@@ -5,8 +5,10 @@ package import Settings
 
 /// The database of a gateway, looked at before one starts on it.
 package enum GatewayDatabase {
-    /// What a start would refuse of the database that a configuration names, and risks beside which it would work; none
-    /// when it names none. Nothing is made or changed, and a gateway may be running on it.
+    /// Checks the database that a configuration names. A gateway may be running on it; the check changes nothing.
+    ///
+    /// - Returns: the faults with which a gateway would not start, and warnings of risks with which it would. Both are
+    ///   empty if the configuration names no database, or already has faults in its database settings.
     package static func check(
         _ configuration: GatewayConfiguration
     ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {

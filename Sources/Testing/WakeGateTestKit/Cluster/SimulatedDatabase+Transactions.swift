@@ -48,7 +48,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Reads rows for a question, as they were committed last.
+    /// Reads the last committed version of the rows that a question needs.
     func read(_ plan: ReadPlan) -> LoadedDevices {
         self.log.note(.read)
         let named = self.named(plan.tokens, plan.wakes)

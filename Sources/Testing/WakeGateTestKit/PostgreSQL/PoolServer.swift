@@ -27,10 +27,10 @@ package final class PoolServer {
     /// - Parameters:
     ///   - server: the server behind it.
     ///   - ignored: the startup parameters that it takes from clients and does not pass on.
-    /// - Throws: `PostgresFailure` when there is no pgbouncer on this machine, with what to do.
+    /// - Throws: `PostgresFailure` with the remedy if pgbouncer is not installed.
     package init(_ server: PostgresServer, ignoring ignored: String) throws {
         guard FileManager.default.isExecutableFile(atPath: Self.program) else {
-            throw PostgresFailure(description: "there is no pgbouncer on this machine; run deploy/setup")
+            throw PostgresFailure(description: "pgbouncer is not installed on this machine; run deploy/setup")
         }
         let installation = try PostgresInstallation.found()
         self.folder = try PostgresFolder()
@@ -79,7 +79,7 @@ package final class PoolServer {
         let command = ["/usr/bin/psql", "-XAtq", "-d", self.address("postgres"), "-c", "SELECT"]
         while (try? PostgresProgram.run(command)) == nil {
             guard SystemClock.monotonic < deadline else {
-                throw PostgresFailure(description: "pgbouncer lets nobody in")
+                throw PostgresFailure(description: "pgbouncer accepts no client connection")
             }
         }
     }

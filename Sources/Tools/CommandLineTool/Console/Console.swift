@@ -16,7 +16,7 @@ package enum Console {
         return number == 0 ? nil : SystemError(number)
     }
 
-    /// Writes lines of text to standard output; `outputError` tells when that failed.
+    /// Writes lines of text to standard output. If that fails, `outputError` has the error.
     package static func out(_ text: String) { self.draw(TerminalText.lines(text)) }
 
     /// Writes JSON to standard output, and a line feed if it does not end with one.
@@ -26,7 +26,7 @@ package enum Console {
         TerminalText.json(text.hasSuffix("\n") ? text : text + "\n")
     }
 
-    /// Writes what a view draws to standard output as it is. Its text must have passed `TerminalText` before.
+    /// Writes the drawing of a view to standard output unchanged. Its text must have passed `TerminalText` before.
     static func draw(_ text: String) {
         guard let error = self.write(text, to: STDOUT_FILENO), error.number != EPIPE else { return }
         self.failure.store(error.number, ordering: .relaxed)
@@ -66,7 +66,7 @@ package enum Console {
     /// Writes `line` and a line feed to standard error.
     package static func error(_ line: String) { self.drawError(TerminalText.lines(line) + "\n") }
 
-    /// Writes what a view draws to standard error as it is. Its text must have passed `TerminalText` before.
+    /// Writes the drawing of a view to standard error unchanged. Its text must have passed `TerminalText` before.
     static func drawError(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
 
     /// Writes `line` and a line feed to standard error, unless that takes nothing for so many milliseconds.

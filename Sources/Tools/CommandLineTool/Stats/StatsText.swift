@@ -40,7 +40,7 @@ package enum StatsText {
         return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
     }
 
-    /// How many streams are stalled, and the reason of one; nil if none is.
+    /// Returns the number of stalled streams and the reason of one of them, or nil if none is stalled.
     private static func stalled(_ workers: JSONValue) -> String? {
         workers["stallReason"]?.text.map { "\(self.number(workers["stalled"])), \($0)" }
     }

@@ -5,7 +5,7 @@ final class CommandRun: @unchecked Sendable {
     /// How a command has ended.
     enum Ending: Hashable, Sendable {
         case exited(Int32)
-        /// A signal ended it, or nobody needed it before it ran.
+        /// A signal ended the command, or the run was stopped before the command started.
         case cutShort
         /// The command could not be started, for this reason.
         case notStarted(String)

@@ -81,7 +81,7 @@ struct DeviceLockTests {
         rig.wait(seconds: 4)
         for device in 1...12 { #expect(rig[0].word(100 + device) == "ServiceUnavailable", "\(device)") }
         #expect(rig[0].word(203) == "ServiceUnavailable")
-        // It is known that the row is locked: nobody waits for it again.
+        // The gateway knows that the row is locked, and refuses the push without another wait of five seconds.
         rig[0].step { $0.push(300, 1) }
         rig.wait(seconds: 1)
         #expect(rig[0].word(300) == "ServiceUnavailable")

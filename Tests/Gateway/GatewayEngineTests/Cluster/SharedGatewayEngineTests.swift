@@ -223,11 +223,11 @@ struct SharedGatewayEngineTests {
         store.replies.append(.loaded(load, rows))
         #expect(heard { $0.subscribe(2, topic: 4) }.isEmpty)
         #expect(store.topicsAsked == [EngineRig.topicName(3), EngineRig.topicName(4)])
-        store.replies.append(.topicsRefused(StoreError(message: "Somebody has locked the topics.")))
+        store.replies.append(.topicsRefused(StoreError(message: "Another session has locked the topics.")))
         #expect(Set(heard { _ in }.compactMap(\.answered)) == [1, 2])
         #expect(heard { $0.pause(3) }.isEmpty)
         let name = "paused:\(EngineRig.topicName(0))"
-        store.replies.append(.unkept(name: name, [1], StoreError(message: "Somebody has locked the values.")))
+        store.replies.append(.unkept(name: name, [1], StoreError(message: "Another session has locked the values.")))
         let refused = heard { _ in }
         guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
         #expect(outcome.status == 503)

@@ -163,7 +163,7 @@ struct PushContractTests {
         #expect(contract.word(1) == "scheduled" && contract.word(2) == "scheduled")
         #expect(try contract.books().accepted == 1)
         let sent = try #require(contract.reply(2)).apnsID
-        #expect(sent.upperCase != 0, "the answer has the identifier as it was sent")
+        #expect(sent.upperCase != 0, "the answer keeps the letter case of the identifier")
         contract.ask { $0.push(3, 2, clientID: number + 1, isUpperCase: true) }
         contract.ask {
             $0.way(4, of: number, isUpperCase: true)
