@@ -19,6 +19,11 @@ static _Thread_local size_t next_cut;
 
 static int frame_began(nghttp2_session *session, const nghttp2_frame_hd *head, void *context) {
     (void)context;
+    // The close of a stream that was reset precedes its session's next frame: a place that is still taken is of a former
+    // session at this address.
+    for (size_t index = 0; index < sizeof cuts / sizeof cuts[0]; index++) {
+        if (cuts[index].session == session) cuts[index].session = NULL;
+    }
     if (head->type != NGHTTP2_RST_STREAM) return 0;
     // 1 once END_STREAM has come; reading the reset itself sets it, too.
     if (nghttp2_session_get_stream_remote_close(session, head->stream_id) != 0) return 0;

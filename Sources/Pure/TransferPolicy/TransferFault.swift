@@ -13,6 +13,8 @@ package enum TransferFault: Hashable, Sendable {
     case badChecksum(expected: String, found: String)
     case tooLarge(bytesMax: Int64)
     case noSpace(missingBytes: Int64)
+    /// The space is there, and other running downloads have claimed it.
+    case spaceClaimed(missingBytes: Int64)
     /// A URL, of the transfer or of a redirect, of another scheme than http and https.
     case forbiddenProtocol(String)
     case fileUnreadable(String)
@@ -38,7 +40,7 @@ package enum TransferFault: Hashable, Sendable {
         case .tooManyRedirects: "TooManyRedirects"
         case .badChecksum: "BadChecksum"
         case .tooLarge: "TooLarge"
-        case .noSpace: "NoSpace"
+        case .noSpace, .spaceClaimed: "NoSpace"
         case .forbiddenProtocol: "ForbiddenProtocol"
         case .fileUnreadable: "FileUnreadable"
         case .fileUnwritable: "FileUnwritable"
@@ -72,6 +74,8 @@ package enum TransferFault: Hashable, Sendable {
             "The SHA-256 of what came is \(found), not \(expected); ask whoever publishes it which is right."
         case .tooLarge(let most): "There is more than the \(most) bytes that are allowed; raise bytesMax."
         case .noSpace(let missing): "\(missing) bytes of space are missing; free them, and ask for the transfer again."
+        case .spaceClaimed(let missing):
+            "\(missing) bytes of space are missing while other downloads run; this one is tried again."
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
         case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
         case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
@@ -93,15 +97,13 @@ package enum TransferFault: Hashable, Sendable {
     /// Whether another attempt would come to the same.
     package var isFinal: Bool {
         switch self {
-        case .connectionFailed, .answerCut, .fileChanged: false
+        case .connectionFailed, .answerCut, .fileChanged, .spaceClaimed: false
         case .status(let status, _):
             switch status {
             case 408, 429, 500...599: false
             default: true
             }
-        case .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace, .forbiddenProtocol, .fileUnreadable,
-            .fileUnwritable, .serverStoppedReading, .unrequestedCoding, .wrongLength, .timedOut, .interrupted:
-            true
+        default: true
         }
     }
 
@@ -109,10 +111,7 @@ package enum TransferFault: Hashable, Sendable {
     package var retryAfter: Int64 {
         switch self {
         case .status(_, let seconds): Int64(max(0, min(seconds ?? 0, 604_800))) * 1000
-        case .connectionFailed, .answerCut, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace,
-            .forbiddenProtocol, .fileUnreadable, .fileUnwritable, .fileChanged, .serverStoppedReading,
-            .unrequestedCoding, .wrongLength, .timedOut, .interrupted:
-            0
+        default: 0
         }
     }
 
@@ -126,10 +125,7 @@ package enum TransferFault: Hashable, Sendable {
     package func repeats(after message: String?, _ count: Int) -> Int {
         switch self {
         case .answerCut, .fileChanged: message == self.message ? count + 1 : 1
-        case .connectionFailed, .status, .certificate, .tooManyRedirects, .badChecksum, .tooLarge, .noSpace,
-            .forbiddenProtocol, .fileUnreadable, .fileUnwritable, .serverStoppedReading, .unrequestedCoding,
-            .wrongLength, .timedOut, .interrupted:
-            1
+        default: 1
         }
     }
 

@@ -11,6 +11,7 @@ struct NetworkTests {
         arguments: [
             ("bytes 0-9/10", 0, 10), ("bytes 5-9/*", 5, nil), ("Bytes 5-5/6", 5, 6), ("bytes 5-4/10", nil, nil),
             ("bytes 0-9/9", nil, nil), ("bytes */10", nil, nil), ("items 0-9/10", nil, nil), ("", nil, nil),
+            ("bytes 5-9223372036854775807/*", nil, nil), ("bytes 5-9223372036854775806/*", 5, nil),
         ] as [(String, Int64?, Int64?)]
     )
     func ranges(_ text: String, _ first: Int64?, _ total: Int64?) {

@@ -56,6 +56,8 @@ struct JSONReaderTests {
             #expect(error.kind == .repeatedName && error.member == member, "\(error)")
         }
         _ = try JSONReader.read(#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#, refusingRepeatedNames: true)
+        // Two names for JSON, and one for strings that compare by canonical equivalence.
+        _ = try JSONReader.read(#"{"\u00e9": 1, "e\u0301": 2}"#, refusingRepeatedNames: true)
     }
 
     @Test("Nesting is taken sixteen deep and no deeper")

@@ -156,7 +156,8 @@ struct TransferTests {
             (.status(503, retryAfterSeconds: 2), false), (.status(301, retryAfterSeconds: nil), true),
             (.connectionFailed(""), false), (.certificate(""), true), (.tooManyRedirects(10), true),
             (.badChecksum(expected: "a", found: "b"), true), (.tooLarge(bytesMax: 1), true),
-            (.noSpace(missingBytes: 4), true), (.forbiddenProtocol("ftp://h"), true), (.fileUnreadable(""), true),
+            (.noSpace(missingBytes: 4), true), (.spaceClaimed(missingBytes: 4), false),
+            (.forbiddenProtocol("ftp://h"), true), (.fileUnreadable(""), true),
             (.fileUnwritable(""), true), (.wrongLength(""), true), (.timedOut(""), true), (.interrupted(""), true),
         ]
     )

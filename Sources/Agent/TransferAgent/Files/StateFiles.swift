@@ -150,6 +150,12 @@ package final class StateFiles: Sendable {
             return 0
         }
 
+        /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing: final if the space
+        /// would be missing without the other downloads, too.
+        package func fault(missing: Int64, of bytes: Int64) -> TransferFault {
+            bytes <= self.files.unused ? .spaceClaimed(missingBytes: missing) : .noSpace(missingBytes: missing)
+        }
+
         /// Counts bytes that were written.
         package func used(_ count: Int) {
             self.add(-Int64(count))

@@ -72,9 +72,10 @@ package struct ContentRange: Hashable, Sendable {
         let parts = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 2 else { return nil }
         let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last else {
-            return nil
-        }
+        // The end of the range, which is one more than its last byte, must be a number, too.
+        guard ends.count == 2, let first = Int64(ends[0]), let last = Int64(ends[1]), first >= 0, first <= last,
+            last < .max
+        else { return nil }
         self.first = first
         self.last = last
         if parts[1] == "*" {

@@ -366,8 +366,9 @@ extension TransferAttempt {
     /// Whether there may be, and is room for, so many bytes in all.
     private func check(_ total: Int64) -> Verdict {
         if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
-        let missing = self.space.claim(max(0, total - self.bytes))
-        return missing > 0 ? .fault(.noSpace(missingBytes: missing)) : .take
+        let remaining = max(0, total - self.bytes)
+        let missing = self.space.claim(remaining)
+        return missing > 0 ? .fault(self.space.fault(missing: missing, of: remaining)) : .take
     }
 
     package func bodyReceived(_ bytes: ByteView) -> Bool {
@@ -387,7 +388,7 @@ extension TransferAttempt {
         }
         let missing = self.space.missing(for: bytes.count)
         guard missing == 0 else {
-            self.verdict = .fault(.noSpace(missingBytes: missing))
+            self.verdict = .fault(self.space.fault(missing: missing, of: Int64(bytes.count)))
             return false
         }
         do throws(SystemError) {

@@ -57,7 +57,7 @@ extension HTTP2Session {
         let isRoom = self.open.count < self.streamLimit.enforced
         guard isRoom, let slot = self.memory.streams.take(number: number, now: self.memory.now) else {
             self.memory.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
-            if !isRoom, self.streamLimit.isAcknowledged { self.controlFrameReceived() }
+            if !isRoom { self.streamRefused() }
             return self.refuseToBegin(number)
         }
         slot.state.exchangeRequestMemory(with: &self.memory.spare)
@@ -220,11 +220,23 @@ extension HTTP2Session {
         if !self.numbers.isNewestReset(number) {
             if errorCode == HTTP2ErrorCode.noError.number {
                 self.budgets.streamClosed()
-            } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number) {
+            } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number),
+                errorCode != HTTP2ErrorCode.refusedStream.number  // The server's own shortage.
+            {
                 self.controlFrameReceived()
             }
         }
         if let slot { self.close(slot) }
+    }
+
+    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it yet: as many streams
+    /// as the limit allows cost it nothing.
+    private func streamRefused() {
+        if !self.streamLimit.isAcknowledged, self.earlyRefusals < self.memory.limits.streamsPerConnectionMax {
+            self.earlyRefusals += 1
+        } else {
+            self.controlFrameReceived()
+        }
     }
 
     // MARK: Frames that carry no request
