@@ -3,13 +3,14 @@ import Glibc
 import Testing
 
 /// `FormerStates/make.py` says what is in the state folder, and what is known of it.
-@Suite("A state folder of 50ad6a39", .serialized, .timeLimit(.minutes(15)))
+@Suite("A state folder of 308c61c", .serialized, .timeLimit(.minutes(15)))
 struct FormerStateTests {
     private typealias Object = [String: Any]
 
     private static let files = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/FormerStates")
+    private static let copyName = "journal.sqlite.format-1"
 
-    /// Returns the state folder of a process that was killed.
+    /// The state as a process left it that was killed.
     private func unpacked() throws -> RestartFolder {
         let folder = try RestartFolder()
         try FileManager.default.createDirectory(
@@ -17,7 +18,7 @@ struct FormerStateTests {
             withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700]
         )
-        let archive = Self.files.appendingPathComponent("50ad6a39.tar.gz").path
+        let archive = Self.files.appendingPathComponent("308c61c.tar.gz").path
         let ended = try ChildProcess.run("tar", ["-xzf", archive, "-C", folder.state.path])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
         return folder
@@ -25,7 +26,7 @@ struct FormerStateTests {
 
     /// What that process answered just before.
     private func former() throws -> Object {
-        let data = try Data(contentsOf: Self.files.appendingPathComponent("50ad6a39.json"))
+        let data = try Data(contentsOf: Self.files.appendingPathComponent("308c61c.json"))
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
@@ -141,5 +142,37 @@ struct FormerStateTests {
         #expect((traced["payload"] as? Object)?["text"] as? String == "Grüße\u{2028}")
         let failed = try #require(pushes["failed"].flatMap { wakes[$0] })
         #expect(failed["attempt"] as? Int == 2)
+    }
+
+    @Test("What it was lies beside it until the next start, and the log says both that and what the history lost")
+    func copy() throws {
+        let folder = try self.unpacked()
+        let first = try self.start(folder)
+        let copy = folder.state.appendingPathComponent(Self.copyName)
+        let stats = try first.stats()
+        #expect(FileManager.default.fileExists(atPath: copy.path))
+        let errors = first.process.errors
+        #expect(errors.contains("info journalTakenOver ") && errors.contains(copy.path), "\(errors)")
+        // That version numbered devices in its history by what strangers could compute.
+        #expect(errors.contains("the old file is \(folder.history.path).set-aside"), "\(errors)")
+        #expect(try first.push(String(repeating: "0e", count: 32), topic: "com.example.mail").status == 200)
+        try folder.end(first, SIGKILL)
+
+        // By itself it is the whole state.
+        let other = try RestartFolder()
+        try FileManager.default.createDirectory(
+            at: other.state,
+            withIntermediateDirectories: true,
+            attributes: [.posixPermissions: 0o700]
+        )
+        try FileManager.default.copyItem(at: copy, to: other.journal)
+        let again = try self.start(other).stats()
+        for part in ["pushes", "wakes", "devices"] { #expect(again.part(part) == stats.part(part)) }
+
+        let second = try self.start(folder)
+        #expect(!FileManager.default.fileExists(atPath: copy.path))
+        #expect(!second.process.errors.contains("journalTakenOver"))
+        let accepted = try #require(stats.integer("pushes", "accepted"))
+        #expect(try second.stats().integer("pushes", "accepted") == accepted + 1)
     }
 }

@@ -33,7 +33,7 @@ enum FolderLayers {
             "Tasks", "Topics", "Faults", "Worker", "Stats", "Transfers", ".",
         ],
         "WakeGateTestKit": [
-            ".", "Certificates", "Disk", "Faults", "Traces", "Cluster", "PostgreSQL",
+            ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",
         ],
     ]
 

@@ -57,7 +57,7 @@ package struct JournalEvents: Sendable {
         _ sequence: inout UInt64,
         _ take: (EventRecord) -> Bool
     ) throws(StoreError) -> Bool {
-        var offset = JournalRow.headerBytes
+        var offset = JournalRow.recordsOffset(of: content)
         while let (key, count) = RecordBatch.header(of: content, at: offset) {
             let start = offset + RecordBatch.headerCount
             offset = start + count

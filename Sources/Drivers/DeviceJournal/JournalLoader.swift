@@ -55,7 +55,7 @@ package struct JournalLoader: ~Copyable {
             throw self.damaged("row \(row) is not the one that row \(row + 1) was written behind")
         }
         self.next = JournalRow.stamp(of: content).previous
-        var offset = JournalRow.headerBytes
+        var offset = JournalRow.recordsOffset(of: content)
         var liveBytes = 0
         while offset < content.count {
             guard let (key, count) = RecordBatch.header(of: content, at: offset) else {

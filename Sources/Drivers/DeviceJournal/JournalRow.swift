@@ -5,11 +5,12 @@ import DeviceEngine
 ///
 /// Byte 0 is the version, all numbers are little-endian: bytes 1...8 are the id of the oldest row when this one was
 /// written, 9...16 the checksum of the row before it, 17...24 the journal's number, 25...32 the number of its commit,
-/// 33...40 when that began, in milliseconds since 1970.
+/// 33...40 when that began, in milliseconds since 1970. Rows of version 1 have bytes 0...8 alone.
 package enum JournalRow {
     static let version: UInt8 = 2
-    /// The bytes before the first record of a row.
+    /// The bytes before the first record of a row of this version.
     package static let headerBytes = 41
+    private static let oldHeaderBytes = 9
 
     /// What the header of a row says of the row's place.
     package struct Stamp: Hashable {
@@ -53,7 +54,8 @@ package enum JournalRow {
     }
 
     static func stamp(of content: ByteView) -> Stamp {
-        Stamp(
+        guard content[0] > 1 else { return Stamp() }
+        return Stamp(
             previous: Int64(littleEndian: content.load(Int64.self, at: 9)),
             journal: UInt64(littleEndian: content.load(UInt64.self, at: 17)),
             commits: Int64(littleEndian: content.load(Int64.self, at: 25)),
@@ -61,13 +63,20 @@ package enum JournalRow {
         )
     }
 
+    /// Where the records of a row begin.
+    static func recordsOffset(of content: ByteView) -> Int {
+        content[0] > 1 ? Self.headerBytes : Self.oldHeaderBytes
+    }
+
     /// What is wrong with the row, as a clause; nil when nothing is.
     static func fault(_ content: ByteView, checksum: Int64, row: Int64) -> String? {
         guard RowChecksum.of(content, row: row) == checksum else { return "the checksum of row \(row) is wrong" }
-        guard !content.isEmpty, content[0] == Self.version else {
-            let version = content.isEmpty ? "no version" : "version \(content[0])"
-            return "row \(row) has \(version), and this build reads version \(Self.version)"
+        guard !content.isEmpty, content.count >= Self.recordsOffset(of: content) else {
+            return "row \(row) is too short"
         }
-        return content.count >= Self.headerBytes ? nil : "row \(row) is too short"
+        guard 1...Self.version ~= content[0] else {
+            return "row \(row) has version \(content[0]), and this build reads versions up to \(Self.version)"
+        }
+        return nil
     }
 }

@@ -68,14 +68,16 @@ package struct JSONReader {
 
     private mutating func object(depth: Int) throws(JSONFault) -> JSONValue {
         var members: [JSONMember] = []
-        // Of bytes: strings compare by canonical equivalence, and names of JSON do not.
+        // Strings compare by canonical equivalence, and names of JSON by their bytes.
         var names = Set<[UInt8]>()
         self.index += 1
         if self.consume(UInt8(ascii: "}")) { return .object(members) }
         repeat {
             guard self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
             let name = try self.string()
-            if self.refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted { throw self.repeated(name, depth: depth) }
+            if self.refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted {
+                throw self.repeated(name, depth: depth)
+            }
             guard self.consume(UInt8(ascii: ":")) else { throw self.fault("a colon should be here") }
             members.append(JSONMember(name: name, value: try self.value(of: name, depth: depth + 1)))
         } while self.consume(UInt8(ascii: ","))

@@ -25,6 +25,23 @@ struct WakeMessageTests {
         #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
     }
 
+    @Test("What a gateway of 308c61c wrote is read")
+    func former() throws {
+        let token = String(repeating: "4f", count: 32)
+        let text = """
+            {"wake":"e6a70d1f76c317979661ea3efe4fef2a","kind":"push","device":"\(token)","topic":"com.example.app",\
+            "apnsID":"1A2b3C4d-0000-4000-8000-00000000000A","priority":5,"attempt":1,"coalesced":0,\
+            "receivedAt":1795420409665,"firstReceivedAt":1795420409665,"deadline":1795420439665,"timeLeft":30000,\
+            "traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1",\
+            "collapseID":"edition","payload":{"aps":{"content-available":1},"edition":7}}
+            """
+        let wake = try #require(WakeMessage(Array(text.utf8)))
+        #expect(wake.wake == "e6a70d1f76c317979661ea3efe4fef2a" && wake.device == token)
+        #expect(wake.topic == "com.example.app" && wake.apnsID == "1A2b3C4d-0000-4000-8000-00000000000A")
+        #expect(wake.collapseID == "edition" && wake.tracestate == "vendor=1" && wake.timeLeft == 30_000)
+        #expect(String(decoding: wake.payload, as: UTF8.self) == #"{"aps":{"content-available":1},"edition":7}"#)
+    }
+
     @Test("The traces of a wake are read; most wakes have none")
     func traces() throws {
         let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99,"#

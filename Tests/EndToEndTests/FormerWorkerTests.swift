@@ -1,0 +1,124 @@
+import Foundation
+import Testing
+
+/// What `wakegate worker` of 308c61c wrote in HTTP/1.1, byte for byte but for the names of its peer, wake and stream,
+/// and what a gateway of that version sent it.
+@Suite("A worker of 308c61c at this gateway", .serialized, .timeLimit(.minutes(15)))
+struct FormerWorkerTests {
+    private static let token = String(repeating: "4f", count: 32)
+    private static let conditions = """
+        PATCH /v1/devices/\(token)/conditions HTTP/1.1\r
+        Host: HOST\r
+        Accept: */*\r
+        content-type: application/json\r
+        Content-Length: 53\r
+        \r
+        {"batteryLevel":0.42,"charging":false,"network":true}
+        """
+    private static let subscription = """
+        GET /v1/topics/com.example.app/wakes?slots=2&name=old&device=\(token) HTTP/1.1\r
+        Host: HOST\r
+        accept: text/event-stream\r
+        \r
+
+        """
+    private static let result = """
+        POST /v1/wakes/WAKE HTTP/1.1\r
+        Host: HOST\r
+        Accept: */*\r
+        content-type: application/json\r
+        Content-Length: 19\r
+        \r
+        {"result":"noData"}
+        """
+    private static let drain = """
+        POST /v1/streams/STREAM/drain HTTP/1.1\r
+        Host: HOST\r
+        Accept: */*\r
+        \r
+
+        """
+    /// The event of a push with everything that a push can have.
+    private static let event = [
+        "event: wake", "id: WAKE",
+        #"data: {"wake":"WAKE","kind":"push","device":"\#(token)","topic":"com.example.app","#
+            + #""apnsID":"1A2b3C4d-0000-4000-8000-00000000000A","priority":5,"attempt":1,"coalesced":0,"#
+            + #""receivedAt":TIME,"firstReceivedAt":TIME,"deadline":TIME,"timeLeft":30000,"#
+            + #""traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1","#
+            + #""collapseID":"edition","payload":{"aps":{"content-available":1},"edition":7}}"#,
+    ]
+
+    /// One connection of the worker to the plain listener.
+    private struct Connection {
+        let process: ChildProcess
+        private let host: String
+
+        init(_ gateway: RunningGateway) throws {
+            let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/raw_connection.py")
+            self.process = try ChildProcess("python3", [script.path, gateway.plain], isInputOpen: true)
+            self.host = gateway.plain
+        }
+
+        func send(_ request: String, wake: String = "", stream: String = "") throws {
+            let text = request.replacing("HOST", with: self.host).replacing("WAKE", with: wake)
+                .replacing("STREAM", with: stream)
+            try self.process.write(String(decoding: try JSONEncoder().encode(text), as: UTF8.self))
+        }
+
+        /// The next line that ends or begins like this, without its carriage return.
+        func line(_ isWanted: (String) -> Bool) throws -> String {
+            while let line = try self.process.line() {
+                let text = line.hasSuffix("\r") ? String(line.dropLast()) : line
+                if isWanted(text) { return text }
+            }
+            throw ChildProcess.Failure(description: "the connection ended before the line that was expected")
+        }
+    }
+
+    private func pushed(to gateway: RunningGateway) throws -> Answer {
+        let fields = [
+            "apns-topic: com.example.app", "apns-push-type: background", "apns-priority: 5",
+            "apns-id: 1A2b3C4d-0000-4000-8000-00000000000A", "apns-collapse-id: edition",
+            "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: vendor=1",
+        ]
+        let payload = #"{"aps":{"content-available":1},"edition":7}"#
+        let options = gateway.curlOptions + ["--include"] + fields.flatMap { ["-H", $0] }
+        let url = "https://\(gateway.edge)/3/device/\(Self.token)"
+        return try Answer(curlOutput: try ChildProcess.run("curl", options + ["--data-binary", payload, url]).output)
+    }
+
+    @Test("Its reports, subscription, results and farewell are understood, and it is sent the very event it knows")
+    func worker() throws {
+        let gateway = try RunningGateway()
+        #expect(try gateway.wakegate("device", "register", Self.token, "--topic", "com.example.app").status == 0)
+        let requests = try Connection(gateway)
+        try requests.send(Self.conditions)
+        _ = try requests.line { $0 == "HTTP/1.1 200 OK" }
+        let conditions = try gateway.admin("/v1/devices/\(Self.token)").value("conditions") as? [String: Any]
+        #expect(conditions?["batteryLevel"] as? Double == 0.42 && conditions?["charging"] as? Bool == false)
+
+        let stream = try Connection(gateway)
+        try stream.send(Self.subscription)
+        _ = try stream.line { $0 == "HTTP/1.1 200 OK" }
+        let name = try stream.line { $0.hasPrefix("wakegate-stream: ") }.dropFirst("wakegate-stream: ".count)
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        #expect(try self.pushed(to: gateway).status == 200)
+        let lines = try ["event: ", "id: ", "data: "].map { start in try stream.line { $0.hasPrefix(start) } }
+        let wake = String(lines[1].dropFirst("id: ".count))
+        let told = lines.map { line in
+            line.replacing(wake, with: "WAKE")
+                .replacingOccurrences(of: "At\":[0-9]{13}", with: "At\":TIME", options: .regularExpression)
+                .replacingOccurrences(of: "deadline\":[0-9]{13}", with: "deadline\":TIME", options: .regularExpression)
+        }
+        #expect(told == Self.event)
+
+        try requests.send(Self.result, wake: wake)
+        // Behind the content of the answer before, which does not end in a line.
+        _ = try requests.line { $0.hasSuffix("HTTP/1.1 204 No Content") }
+        #expect(try gateway.stats().integer("wakes", "results", "noData") == 1)
+        try requests.send(Self.drain, stream: String(name))
+        _ = try requests.line { $0.hasSuffix("HTTP/1.1 204 No Content") }
+        try gateway.eventually("no worker") { try gateway.stats().integer("workers", "connected") == 0 }
+        _ = try stream.line { $0 == "0" }
+    }
+}
