@@ -26,8 +26,8 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        // The rows are locked by then. What the transaction writes waits for locks as long as it has to.
-        case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '0', true) FROM wakegate.meta"
+        // The devices are locked by then. Another session that holds rows of other tables must not stop the gateway.
+        case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
         case .lockFreeTokens: Self.tokensAndWakes + Self.skipping

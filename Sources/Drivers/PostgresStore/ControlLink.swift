@@ -118,6 +118,15 @@ final class ControlLink {
         guard let session = self.session else { return }
         if let failure = outcome.failure {
             if case .schemaLock = purpose, failure.kind == .lockNotAvailable { return self.findSchemaLockHolder() }
+            if case .schemaMake = purpose, failure.kind == .lockNotAvailable {
+                return self.end(
+                    StoreError(
+                        message: "Another session has locked a table that this version of WakeGate changes. End its "
+                            + "transaction (pg_stat_activity), and start the gateway again."
+                    ),
+                    isOfServer: false
+                )
+            }
             return self.end(failure)
         }
         switch purpose {
@@ -199,6 +208,8 @@ final class ControlLink {
     /// - Parameter found: the version of the tables there are; 0 for none.
     private func makeSchema(from found: Int32) {
         self.session?.exchange(.schemaMake) { sender in
+            // A change of a table that waits for a lock holds up all who write the table, so it waits briefly.
+            if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
             for statement in Schema.statements(from: found) { sender.query(statement) }
             sender.query("COMMIT")
             sender.query(Self.rights)

@@ -16,7 +16,7 @@ package struct StoreSettings: Sendable {
     package var schemaLockMilliseconds: Int64 = 30_000
 
     /// The longest wait of a load for the lock of one row, in milliseconds.
-    package var lockMilliseconds: Int64 = 250
+    package var lockMilliseconds: Int64 = 1000
 
     package init(address: PostgresAddress) {
         self.address = address

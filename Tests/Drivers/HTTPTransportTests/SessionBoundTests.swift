@@ -113,7 +113,7 @@ struct SessionBoundTests {
         #expect(fixture.times(.controlFramesPerSecond) == 1)
     }
 
-    @Test("Streams beyond the limit take from the same budget; before its acknowledgment, as many as it allows are free")
+    @Test("Streams beyond the limit take from the same budget; until it is acknowledged, as many as it allows do not")
     func refusedStreams() {
         let refused = [true, false].map { acknowledges in
             let limits = self.limits {

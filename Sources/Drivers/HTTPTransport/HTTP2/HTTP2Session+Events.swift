@@ -232,7 +232,7 @@ extension HTTP2Session {
     /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it yet: as many streams
     /// as the limit allows cost it nothing.
     private func streamRefused() {
-        if !self.streamLimit.isAcknowledged, self.earlyRefusals < self.memory.limits.streamsPerConnectionMax {
+        if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
             self.earlyRefusals += 1
         } else {
             self.controlFrameReceived()

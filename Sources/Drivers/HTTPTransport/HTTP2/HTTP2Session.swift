@@ -24,7 +24,7 @@ package final class HTTP2Session {
     private var unfinished = UnfinishedFrame()
     var budgets: FrameBudgets
     /// The streams beyond the limit that the peer began before it acknowledged the limit.
-    var earlyRefusals = 0
+    var earlyRefusals: Int32 = 0
     var held = HeldBytes()
     /// The bytes of answers that have not left their streams.
     package internal(set) var queuedBytes = 0

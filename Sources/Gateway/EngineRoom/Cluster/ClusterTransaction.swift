@@ -126,6 +126,13 @@ final class ClusterTransaction {
 
     // MARK: Rows
 
+    /// True if it loads devices for changes. One that counts refused pushes loads none.
+    var namesRows: Bool {
+        guard case .locked(let plan) = self.rows else { return false }
+        if case .none = plan.selection { return !plan.tokens.isEmpty || !plan.wakes.isEmpty }
+        return true
+    }
+
     /// True if it only reads: the store has nothing to commit or abandon of it.
     var isRead: Bool { if case .read = self.rows { true } else { false } }
 

@@ -75,6 +75,12 @@ struct DeviceQuestions {
         self.waitingForTopics = []
     }
 
+    /// Takes the questions that wait for topics, which cannot be read.
+    mutating func takeWaitingForTopics() -> [Question] {
+        defer { self.waitingForTopics = [] }
+        return self.waitingForTopics
+    }
+
     /// Takes all questions, and the numbers of the reads that are open: nothing is read for now.
     mutating func takeAll() -> (questions: [Question], open: [TransactionNumber]) {
         defer { self = DeviceQuestions() }

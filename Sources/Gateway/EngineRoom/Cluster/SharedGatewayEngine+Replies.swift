@@ -157,7 +157,7 @@ extension SharedGatewayEngine {
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
         // Without an open transaction, the rows are for a list or a question that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
-        if !transaction.isRead { self.tableLockedSince = nil }
+        if transaction.namesRows { self.tableLockedSince = nil }
         guard case .attached = self.status else {
             self.abandon(transaction)
             return self.refuse(transaction, self.failureError)
@@ -215,6 +215,7 @@ extension SharedGatewayEngine {
         }
         // It waited for no row: a table is locked.
         self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
+        self.tableLockedAt = self.clock.boot
         let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
         let leftOut = transaction.leaveOut(rows) { self.queue.row(of: $0) }
         self.queue.putBack(leftOut, at: self.clock.boot) { _ in holder }
@@ -393,6 +394,7 @@ extension SharedGatewayEngine {
         let waiting = self.waitingForTopics
         self.waitingForTopics = []
         for transaction in waiting { self.refuse(transaction, error) }
+        self.refuse(self.deviceQuestions.takeWaitingForTopics(), error)
         self.refuseSubscriptions(Self.failure(error, self.engine, self.dispatcher))
     }
 

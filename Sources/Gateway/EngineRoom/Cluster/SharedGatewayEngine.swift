@@ -58,6 +58,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     var isSilent = false
     /// Since when no load succeeds as a table is locked, in milliseconds since the machine started; nil if one did.
     var tableLockedSince: Int64?
+    /// The last time that a load failed because a table was locked, by the same clock.
+    var tableLockedAt: Int64 = 0
     var refusals = CommitRefusals()
     /// The reason for which no commit is confirmed although the store is attached; nil while commits are.
     var trouble: StoreError?
@@ -304,7 +306,10 @@ extension SharedGatewayEngine {
     func judgeSilence() {
         let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
         let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
-        let since = ([self.tableLockedSince ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
+        // While pushes are refused, no load meets the lock. After as long they are let in, to see if it is still there.
+        let isRecent = self.clock.boot - self.tableLockedAt < Self.silenceMax
+        let locked = isRecent ? self.tableLockedSince : nil
+        let since = ([locked ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
         self.isSilent = self.clock.boot - since >= Self.silenceMax
         let trouble =
             self.isSilent ? Self.silence : self.refusals.cause(boot: self.clock.boot, after: Self.silenceMax)
