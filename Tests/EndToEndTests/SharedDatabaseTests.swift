@@ -123,6 +123,35 @@ struct SharedDatabaseTests {
         try gateway.eventually("the lock's end") { gateway.process.errors.contains("devicesUnlocked") }
     }
 
+    @Test("A gateway is not ready while a table is locked, and is ready again once the lock ends")
+    func lockedTable() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let database = address.split(separator: "/").last.map(String.init) ?? ""
+        let gateway = try RunningGateway(["--set", "store=\(address)"])
+        let token = String(repeating: "0c", count: 32)
+        #expect(try gateway.push(token, topic: self.topic).status == 200)
+        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
+        try editor.write("BEGIN;")
+        try editor.write("LOCK TABLE wakegate.device IN EXCLUSIVE MODE;")
+        let locked = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = '\(database)' AND application_name = 'psql' AND state = 'idle in transaction'
+                AND query LIKE 'LOCK TABLE%'
+            """
+        try server.wait(for: "1", of: locked)
+        // Refused pushes are counted in a transaction that loads no device: its success says nothing about the table.
+        try gateway.eventually("not ready") {
+            #expect(try gateway.push(token, topic: self.topic).status == 503)
+            return try gateway.admin("/readyz").status == 503
+        }
+        try editor.write("COMMIT;")
+        try editor.endInput()
+        _ = try editor.finish()
+        try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
+        try gateway.eventually("a push") { try gateway.push(token, topic: self.topic).status == 200 }
+    }
+
     /// Arguments with which curl sends a push.
     private func push(_ token: String, to gateway: RunningGateway) -> [String] {
         [
