@@ -111,8 +111,8 @@ let libraries: [Target] = [
     .target(name: "CProcess", path: "Sources/Libraries/CProcess"),
     .target(name: "CStreamEnds", dependencies: ["CNghttp2"], path: "Sources/Libraries/CStreamEnds"),
     .target(name: "CEmbeddedFiles", path: "Sources/Libraries/CEmbeddedFiles"),
-    // `deploy/build` sets the variable: git itself cannot be asked here, as SwiftPM does not read the manifest again for
-    // each commit.
+    // `deploy/build` sets the variable: git cannot be asked here, as SwiftPM does not read the manifest again for each
+    // commit.
     .target(
         name: "CCommit",
         path: "Sources/Libraries/CCommit",

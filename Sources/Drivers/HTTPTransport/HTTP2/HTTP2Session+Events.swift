@@ -229,8 +229,8 @@ extension HTTP2Session {
         if let slot { self.close(slot) }
     }
 
-    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it yet: as many streams
-    /// as the limit allows cost it nothing.
+    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it: as many streams as
+    /// the limit allows cost it nothing.
     private func streamRefused() {
         if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
             self.earlyRefusals += 1
