@@ -96,8 +96,13 @@ struct ServiceTests {
         let ours = try #require(status.firstMatch(of: /Cpus_allowed_list:\s*(\d+)/)).1
         let gateway = try RunningGateway(under: ["taskset", "--cpu-list", String(ours)])
         let tasks = "/proc/\(gateway.process.identifier)/task"
-        let names = try FileManager.default.contentsOfDirectory(atPath: tasks).map {
-            try String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
+        var names: [String] = []
+        // A thread names itself, which may be after the gateway is ready.
+        try gateway.eventually("a loop") {
+            names = try FileManager.default.contentsOfDirectory(atPath: tasks).map {
+                try String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
+            }
+            return names.contains("loop-0")
         }
         #expect(names.filter { $0.hasPrefix("loop-") } == ["loop-0"])
     }
