@@ -155,7 +155,7 @@ def table(servers: tuple[DurableGateway, Redis], shape: tuple[int, int], runs: i
     medians = {name: interleaved.medians(values) for name, values in samples.items()}
     factor = medians["gateway"]["perSecond"] / medians["Redis"]["perSecond"]
     result = Table(
-        f"Durable upserts, {connections} connections x {streams}, nobody pinned, on one disk",
+        f"Durable upserts, {connections} connections x {streams}, no process pinned, on one disk",
         ["", "CPU us each", "a second", *(["p50", "p99"] if streams == 1 else []), "rate of the gateway, times"],
         [
             [

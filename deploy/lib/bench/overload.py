@@ -92,7 +92,7 @@ def measure(products: str, folder: str, runs: int) -> list[Table]:
         ["", "p50", "p99"],
         [
             [name, microseconds(figures["p50"]), microseconds(figures["p99"])]
-            for name, figures in (("alone", calm), ("beside the other", busy))
+            for name, figures in (("alone", calm), ("next to the other", busy))
         ],
         [
             f"the other topic's provider: {NOISY_CONNECTIONS} connections x {NOISY_STREAMS}, "
