@@ -48,9 +48,10 @@ def view():
         terminal.faults.append(f"no slots: {terminal.text}")
     print(terminal.text, file=sys.stderr)
     os.write(terminal.terminal, b"q")
+    # The program leaves its screen first and gives the settings back after that.
     terminal.expect("the end", lambda: LEAVE in terminal.written)
-    if termios.tcgetattr(terminal.terminal)[3] != terminal.before[3]:
-        terminal.faults.append("the terminal's settings are not given back")
+    terminal.expect("the terminal's settings are given back",
+                    lambda: termios.tcgetattr(terminal.terminal)[3] == terminal.before[3])
     terminal.end()
     return terminal.faults
 
