@@ -68,9 +68,9 @@ func library(_ name: String, pkgConfig: String? = nil, apt package: String? = ni
 }
 
 let fuzzDependencies: [Target.Dependency] = [
-    "APNSProtocol", "Access", "Answers", "Bytes", "CNghttp2", "CommandLineTool", "DeviceEngine", "DeviceJournal",
-    "Edge", "EngineRoom", "Gateway", "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "SQLite", "Settings",
-    "Simulation", "Text", "WakeDispatch", "WakeFormat", "WakeWorker",
+    "CNghttp2", "CommandLineTool", "Engine", "Gateway", "HTTPClient", "HTTPTransport", "Policy",
+    "Storage",
+    "WakeWorker", "Wire",
 ]
 
 /// The fuzz targets: in every build the tests that replay what fuzzing found, and for `deploy/fuzz`, which sets the
@@ -90,8 +90,10 @@ let fuzzTests: Target =
 
 /// The calls that lead to `CSystemFaults` in the tests' program, where they may fail on command.
 let systemFaults = [
-    "accept4", "bind", "clock_gettime", "close", "epoll_create1", "epoll_ctl", "epoll_wait", "eventfd", "eventfd_read",
-    "link", "listen", "poll", "pthread_create", "recv", "renameat2", "send", "setsockopt", "shutdown", "socket",
+    "accept4", "bind", "clock_gettime", "close", "epoll_create1", "epoll_ctl", "epoll_wait",
+    "eventfd", "eventfd_read",
+    "link", "listen", "poll", "pthread_create", "recv", "renameat2", "send", "setsockopt", "shutdown",
+    "socket",
     "SSL_do_handshake", "SSL_new", "SSL_read", "SSL_write",
 ]
 
@@ -116,123 +118,74 @@ let libraries: [Target] = [
     .target(
         name: "CCommit",
         path: "Sources/Libraries/CCommit",
-        cSettings: [.define("WAKEGATE_COMMIT", to: "\"\(Context.environment["WAKEGATE_COMMIT"] ?? "")\"")]
-    ),
-]
-
-/// Values and state machines: no I/O and no clock. Those of `Pure` use the standard library alone.
-let cores: [Target] = [
-    module("Bytes", in: "Pure"),
-    module("Text", in: "Pure"),
-    module("LaunchPolicy", in: "Pure"),
-    module("TransferPolicy", in: "Pure"),
-    module("APNSProtocol", in: "Pure", ["Bytes", "Text"]),
-    module("FaultInjection", in: "Pure", ["APNSProtocol", "Bytes"]),
-    module("WakeFormat", in: "Pure", ["Bytes", "Text"]),
-    module("Simulation", in: "Pure", ["Bytes", "LaunchPolicy", "Text"]),
-    module("DeviceEngine", in: "Engines", ["Bytes", "LaunchPolicy"]),
-    module("WakeDispatch", in: "Engines", ["Bytes", "DeviceEngine", "LaunchPolicy"]),
-    module("ClusterStore", in: "Engines", ["Bytes", "DeviceEngine", "LaunchPolicy"]),
-]
-
-/// Storage, sockets, HTTP, and the machine that WakeGate runs on.
-let drivers: [Target] = [
-    module("SQLite", in: "Drivers", ["Bytes", "CSQLite"]),
-    module("DeviceJournal", in: "Drivers", ["Bytes", "CXXHash", "DeviceEngine", "Platform", "SQLite"]),
-    module("History", in: "Drivers", ["Bytes", "DeviceEngine", "LaunchPolicy", "Platform", "SQLite"]),
-    module("PostgreSQL", in: "Drivers", ["Bytes", "CLinux", "CPostgreSQL", "Platform"]),
-    module(
-        "PostgresStore",
-        in: "Drivers",
-        [
-            "Bytes", "ClusterStore", "DeviceEngine", "History", "LaunchPolicy", "Platform", "PostgreSQL",
+        cSettings: [
+            .define("WAKEGATE_COMMIT", to: "\"\(Context.environment["WAKEGATE_COMMIT"] ?? "")\"")
         ]
     ),
-    module("Platform", in: "Drivers", ["Bytes", "CFiles", "CThreads"]),
-    module("HTTPTransport", in: "Drivers", ["Bytes", "CLinux", "CNghttp2", "COpenSSL", "Platform"]),
-    module("HTTPClient", in: "Drivers", ["Bytes", "CLibcurl", "CStreamEnds", "Platform"]),
-    module("LinuxConditions", in: "Drivers", ["CNetlink", "CSystemBus", "Platform"]),
-    module("ServiceManager", in: "Drivers", ["CSystemd"]),
+]
+
+/// Values and state machines: no I/O and no clock.
+let core: [Target] = [
+    module("Wire", in: "Core"),
+    module("Policy", in: "Core", ["Wire"]),
+    module("Engine", in: "Core", ["Policy", "Wire"]),
+]
+
+/// The machine that WakeGate runs on, storage, HTTP, and the gateway.
+let server: [Target] = [
+    module("Platform", in: "Server", ["CFiles", "CThreads", "Wire"]),
+    module("LinuxConditions", in: "Server", ["CNetlink", "CSystemBus", "Platform"]),
+    module("ServiceManager", in: "Server", ["CSystemd", "Platform", "Wire"]),
+    module("Storage", in: "Server", ["CSQLite", "CXXHash", "Engine", "Platform", "Policy", "Wire"]),
+    module("HTTPTransport", in: "Server", ["CLinux", "CNghttp2", "COpenSSL", "Platform", "Wire"]),
+    module("HTTPClient", in: "Server", ["CLibcurl", "CStreamEnds", "Platform", "Wire"]),
+    module(
+        "Gateway",
+        in: "Server",
+        [
+            "CCommit", "CEmbeddedFiles", "Engine", "HTTPClient", "HTTPTransport", "Platform", "Policy",
+            "PostgresStore", "ServiceManager", "Storage", "Wire",
+        ],
+        exclude: ["Edge/Dashboard", "Edge/OpenAPI"]
+    ),
+]
+
+/// The state of several gateways in PostgreSQL.
+let cluster: [Target] = [
+    module(
+        "PostgresStore",
+        in: "Cluster",
+        ["CLinux", "CPostgreSQL", "Engine", "Platform", "Policy", "Storage", "Wire"]
+    ),
+]
+
+/// The agent for background transfers.
+let transfers: [Target] = [
+    module(
+        "TransferAgent",
+        in: "Transfers",
+        [
+            "CEmbeddedFiles", "Engine", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "Policy",
+            "ServiceManager", "Storage", "Wire",
+        ],
+        exclude: ["OpenAPI"]
+    ),
 ]
 
 /// The libraries of workers: the only modules with a public interface, and without any part of the server.
 let sdk: [Target] = [
-    module("WakeWorker", in: "SDK", ["HTTPClient", "LinuxConditions", "Platform", "Text", "WakeFormat"]),
-    module("BackgroundTransfers", in: "SDK", ["HTTPClient", "Platform", "Text"]),
+    module("WakeWorker", in: "SDK", ["HTTPClient", "LinuxConditions", "Platform", "Wire"]),
+    module("BackgroundTransfers", in: "SDK", ["HTTPClient", "Platform", "Wire"]),
 ]
 
-/// The server, the agent for background transfers, and the program.
-let server: [Target] = [
-    module("EventLog", in: "Gateway", ["Bytes", "Platform", "ServiceManager", "Text"]),
-    module("Answers", in: "Gateway", ["Bytes", "DeviceEngine", "FaultInjection", "Text"]),
-    module(
-        "Access",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Answers", "Bytes", "DeviceEngine", "HTTPTransport", "Platform", "Text",
-        ]
-    ),
-    module(
-        "Settings",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Access", "Answers", "Bytes", "CCommit", "DeviceEngine", "EventLog", "FaultInjection",
-            "HTTPClient", "HTTPTransport", "History", "LaunchPolicy", "Platform", "ServiceManager", "Text",
-            "WakeDispatch",
-        ]
-    ),
-    module(
-        "EngineRoom",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal",
-            "EventLog", "HTTPTransport", "History", "LaunchPolicy", "Platform", "Settings", "Simulation", "Text",
-            "WakeDispatch", "WakeFormat",
-        ]
-    ),
-    module(
-        "Webhooks",
-        in: "Gateway",
-        [
-            "Access", "Bytes", "DeviceEngine", "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport",
-            "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch", "WakeFormat",
-        ]
-    ),
-    module(
-        "Edge",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Access", "Answers", "Bytes", "CEmbeddedFiles", "DeviceEngine", "EngineRoom", "EventLog",
-            "FaultInjection", "HTTPTransport", "LaunchPolicy", "Platform", "Settings", "Text", "WakeDispatch",
-            "WakeFormat",
-        ],
-        exclude: ["Dashboard", "OpenAPI"]
-    ),
-    module(
-        "Gateway",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Access", "Answers", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Edge",
-            "EngineRoom", "EventLog", "HTTPClient", "HTTPTransport", "History", "Platform", "PostgresStore",
-            "ServiceManager", "Settings", "Text", "WakeDispatch", "Webhooks",
-        ]
-    ),
-    module(
-        "TransferAgent",
-        in: "Agent",
-        [
-            "Bytes", "CEmbeddedFiles", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "LaunchPolicy",
-            "LinuxConditions", "Platform", "SQLite", "ServiceManager", "Text", "TransferPolicy",
-        ],
-        exclude: ["OpenAPI"]
-    ),
+/// The program.
+let tools: [Target] = [
     module(
         "CommandLineTool",
         in: "Tools",
         [
-            "APNSProtocol", "Access", "Answers", "BackgroundTransfers", "Bytes", "CProcess", "EngineRoom",
-            "FaultInjection", "Gateway", "HTTPClient", "HTTPTransport", "LaunchPolicy", "Platform", "ServiceManager",
-            "Settings", "Simulation", "Text", "TransferAgent", "WakeFormat", "WakeWorker",
+            "BackgroundTransfers", "CProcess", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Policy",
+            "ServiceManager", "TransferAgent", "WakeWorker", "Wire",
         ]
     ),
     program("wakegate", in: "Tools", ["CommandLineTool", "Gateway", "HTTPTransport"]),
@@ -240,21 +193,17 @@ let server: [Target] = [
 
 /// The programs that `deploy/bench` and the budgets measure.
 let measurements: [Target] = [
-    program("wakegate-memory", in: "Measurements", ["Bytes", "DeviceEngine", "LaunchPolicy", "Platform"]),
+    program("wakegate-memory", in: "Measurements", ["Engine", "Platform", "Policy", "Wire"]),
     program(
         "wakegate-history",
         in: "Measurements",
-        [
-            "Bytes", "DeviceEngine", "History", "LaunchPolicy", "Platform", "SQLite",
-        ]
+        ["Engine", "Platform", "Policy", "Storage", "Wire"]
     ),
     program("wakegate-workers", in: "Measurements", ["HTTPClient", "Platform", "WakeWorker"]),
     program(
         "wakegate-journal",
         in: "Measurements",
-        [
-            "Bytes", "DeviceEngine", "DeviceJournal", "LaunchPolicy", "Platform",
-        ]
+        ["Engine", "Platform", "Policy", "Storage", "Wire"]
     ),
 ]
 
@@ -277,132 +226,112 @@ let testKit: [Target] = [
     module(
         "WakeGateTestKit",
         in: "Testing",
-        [
-            "Bytes", "CSimulatedDisk", "CSystemFaults", "ClusterStore", "DeviceEngine", "DeviceJournal", "History",
-            "LaunchPolicy", "Platform", "SQLite", "WakeDispatch",
-        ]
+        ["CSimulatedDisk", "CSystemFaults", "Engine", "Platform", "Policy", "Storage", "Wire"]
     ),
 ]
 
 let unitTests: [Target] = [
-    tests("APNSProtocolTests", in: "Pure", ["APNSProtocol", "Bytes", "WakeGateTestKit"]),
-    tests("BytesTests", in: "Pure", ["Bytes", "WakeGateTestKit"]),
-    tests("FaultInjectionTests", in: "Pure", ["APNSProtocol", "Bytes", "FaultInjection"]),
-    tests("LaunchPolicyTests", in: "Pure", ["LaunchPolicy"]),
+    tests("APNSProtocolTests", in: "Core", ["WakeGateTestKit", "Wire"]),
+    tests("BytesTests", in: "Core", ["WakeGateTestKit", "Wire"]),
+    tests("FaultInjectionTests", in: "Core", ["Wire"]),
+    tests("LaunchPolicyTests", in: "Core", ["Policy"]),
     tests(
         "SimulationTests",
-        in: "Pure",
-        [
-            "LaunchPolicy", "Simulation", "WakeGateTestKit",
-        ],
+        in: "Core",
+        ["Policy", "WakeGateTestKit"],
         resources: [.copy("BackgroundVectors"), .copy("Vectors")]
     ),
-    tests("TextTests", in: "Pure", ["Text"]),
-    tests("TransferPolicyTests", in: "Pure", ["TransferPolicy"]),
-    tests("WakeFormatTests", in: "Pure", ["Bytes", "Text", "WakeFormat"]),
-    tests("DeviceEngineTests", in: "Engines", ["Bytes", "DeviceEngine", "LaunchPolicy", "WakeGateTestKit"]),
+    tests("TextTests", in: "Core", ["Wire"]),
+    tests("TransferPolicyTests", in: "Transfers", ["TransferAgent"]),
+    tests("WakeFormatTests", in: "Core", ["Wire"]),
+    tests("DeviceEngineTests", in: "Core", ["Engine", "Policy", "WakeGateTestKit", "Wire"]),
     tests(
         "WakeDispatchTests",
-        in: "Engines",
-        [
-            "Bytes", "DeviceEngine", "DeviceJournal", "History", "LaunchPolicy", "Simulation", "WakeDispatch",
-            "WakeGateTestKit",
-        ]
+        in: "Core",
+        ["Engine", "Policy", "Storage", "WakeGateTestKit", "Wire"]
     ),
     tests(
         "DeviceJournalTests",
-        in: "Drivers",
-        [
-            "Bytes", "DeviceEngine", "DeviceJournal", "SQLite", "WakeGateTestKit",
-        ]
+        in: "Server",
+        ["Engine", "Storage", "WakeGateTestKit", "Wire"]
     ),
-    tests("HTTPClientTests", in: "Drivers", ["Bytes", "HTTPClient", "WakeGateTestKit"]),
+    tests("HTTPClientTests", in: "Server", ["HTTPClient", "WakeGateTestKit", "Wire"]),
     tests(
         "HTTPTransportTests",
-        in: "Drivers",
-        [
-            "Bytes", "CNghttp2", "COpenSSL", "HTTPTransport", "Platform", "WakeGateTestKit",
-        ]
+        in: "Server",
+        ["CNghttp2", "COpenSSL", "HTTPTransport", "Platform", "WakeGateTestKit", "Wire"]
     ),
     tests(
         "HistoryTests",
-        in: "Drivers",
-        [
-            "Bytes", "DeviceEngine", "History", "LaunchPolicy", "SQLite", "WakeGateTestKit",
-        ]
+        in: "Server",
+        ["Engine", "Policy", "Storage", "WakeGateTestKit", "Wire"]
     ),
-    tests("LinuxConditionsTests", in: "Drivers", ["LinuxConditions", "WakeGateTestKit"]),
-    tests("PlatformTests", in: "Drivers", ["Bytes", "Platform", "WakeGateTestKit"]),
-    tests("PostgreSQLTests", in: "Drivers", ["Bytes", "Platform", "PostgreSQL", "WakeGateTestKit"]),
+    tests("LinuxConditionsTests", in: "Server", ["LinuxConditions", "WakeGateTestKit"]),
+    tests("PlatformTests", in: "Server", ["Platform", "WakeGateTestKit", "Wire"]),
+    tests(
+        "PostgreSQLTests",
+        in: "Cluster",
+        ["Platform", "PostgresStore", "WakeGateTestKit", "Wire"]
+    ),
     tests(
         "PostgresStoreTests",
-        in: "Drivers",
-        [
-            "Bytes", "ClusterStore", "DeviceEngine", "LaunchPolicy", "Platform", "PostgreSQL", "PostgresStore",
-            "WakeGateTestKit",
-        ]
+        in: "Cluster",
+        ["Engine", "Platform", "Policy", "PostgresStore", "WakeGateTestKit", "Wire"]
     ),
-    tests("SQLiteTests", in: "Drivers", ["Bytes", "SQLite", "WakeGateTestKit"]),
-    tests("ServiceManagerTests", in: "Drivers", ["ServiceManager"]),
-    tests("BackgroundTransfersTests", in: "SDK", ["BackgroundTransfers", "Text", "WakeGateTestKit", "WakeWorker"]),
-    tests("WakeWorkerTests", in: "SDK", ["HTTPClient", "Text", "WakeFormat", "WakeGateTestKit", "WakeWorker"]),
+    tests("SQLiteTests", in: "Server", ["Storage", "WakeGateTestKit", "Wire"]),
+    tests("ServiceManagerTests", in: "Server", ["ServiceManager"]),
+    tests(
+        "BackgroundTransfersTests",
+        in: "SDK",
+        ["BackgroundTransfers", "WakeGateTestKit", "WakeWorker", "Wire"]
+    ),
+    tests("WakeWorkerTests", in: "SDK", ["HTTPClient", "WakeGateTestKit", "WakeWorker", "Wire"]),
     tests(
         "EdgeTests",
-        in: "Gateway",
+        in: "Server",
         [
-            "APNSProtocol", "Access", "Answers", "Bytes", "DeviceEngine", "Edge", "EngineRoom", "EventLog",
-            "FaultInjection", "HTTPClient", "HTTPTransport", "History", "Platform", "Settings", "Text",
-            "WakeDispatch", "WakeGateTestKit",
+            "Engine", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "ServiceManager", "Storage",
+            "WakeGateTestKit",
+            "Wire",
         ]
     ),
     tests(
         "GatewayConfigurationTests",
-        in: "Gateway",
-        [
-            "Access", "Answers", "DeviceEngine", "EngineRoom", "EventLog", "Gateway", "HTTPTransport",
-            "LaunchPolicy", "Platform", "ServiceManager", "Settings", "Text", "WakeGateTestKit",
-        ]
+        in: "Server",
+        ["Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "ServiceManager", "WakeGateTestKit", "Wire"]
     ),
-    tests("GatewayCredentialTests", in: "Gateway", ["Access", "Platform"]),
+    tests("GatewayCredentialTests", in: "Server", ["Gateway", "Platform"]),
     tests(
         "GatewayEngineTests",
-        in: "Gateway",
+        in: "Server",
         [
-            "APNSProtocol", "Access", "Bytes", "ClusterStore", "DeviceEngine", "DeviceJournal", "Edge", "EngineRoom",
-            "Gateway", "HTTPTransport", "History", "LaunchPolicy", "Platform", "PostgresStore", "SQLite", "Settings",
-            "WakeDispatch", "WakeFormat", "WakeGateTestKit",
+            "Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "PostgresStore", "Storage",
+            "WakeGateTestKit", "Wire",
         ]
     ),
     tests(
         "GatewayFaultTests",
-        in: "Gateway",
-        [
-            "APNSProtocol", "Answers", "Bytes", "Edge", "FaultInjection", "Settings",
-        ]
+        in: "Server",
+        ["Gateway", "Wire"]
     ),
-    tests("GatewayProviderTests", in: "Gateway", ["APNSProtocol", "Access", "Bytes", "HTTPTransport", "Settings"]),
+    tests("GatewayProviderTests", in: "Server", ["Gateway", "HTTPTransport", "Wire"]),
     tests(
         "GatewayWebhookTests",
-        in: "Gateway",
-        [
-            "Bytes", "DeviceEngine", "EngineRoom", "HTTPClient", "LaunchPolicy", "WakeGateTestKit", "Webhooks",
-        ]
+        in: "Server",
+        ["Engine", "Gateway", "HTTPClient", "Policy", "WakeGateTestKit", "Wire"]
     ),
     tests(
         "TransferAgentTests",
-        in: "Agent",
+        in: "Transfers",
         [
-            "Bytes", "DeviceEngine", "EventLog", "HTTPClient", "HTTPTransport", "Platform", "SQLite", "Text",
-            "TransferAgent", "TransferPolicy", "WakeGateTestKit",
+            "Engine", "HTTPClient", "HTTPTransport", "Platform", "ServiceManager", "Storage", "TransferAgent",
+            "WakeGateTestKit", "Wire",
         ]
     ),
     tests(
         "CommandLineToolTests",
         in: "Tools",
-        [
-            "APNSProtocol", "Access", "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "Settings",
-            "Text", "WakeFormat", "WakeWorker",
-        ]
+        ["BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "WakeWorker", "Wire"]
     ),
 ]
 
@@ -412,7 +341,7 @@ let wholeTests: [Target] = [
     // Depends on the programs so that they are built next to the tests.
     tests(
         "EndToEndTests",
-        ["APNSProtocol", "BackgroundTransfers", "WakeGateTestKit", "wakegate", "wakegate-workers"],
+        ["BackgroundTransfers", "WakeGateTestKit", "Wire", "wakegate", "wakegate-workers"],
         exclude: ["Clients", "FormerStates"]
     ),
     fuzzTests,
@@ -425,6 +354,7 @@ let package = Package(
         .library(name: "WakeWorker", targets: ["WakeWorker"]),
         .library(name: "BackgroundTransfers", targets: ["BackgroundTransfers"]),
     ],
-    targets: libraries + cores + drivers + sdk + server + measurements + testKit + unitTests + wholeTests,
+    targets: libraries + core + server + cluster + transfers + sdk + tools + measurements + testKit
+        + unitTests + wholeTests,
     swiftLanguageModes: [.v6]
 )

@@ -35,7 +35,7 @@ struct ClusterArticleTests {
         #expect(try scene.run("roles.sql").status == 0)
         let gateway = try scene.gateway()
         #expect(try scene.run("grants.sql", database: "wakegate").status == 0)
-        let article = "Sources/Gateway/Gateway/Gateway.docc/WatchingACluster.md"
+        let article = "Sources/Server/Gateway/Gateway.docc/WatchingACluster.md"
         let file = RunningGateway.root.appendingPathComponent(article)
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         let questions = text.components(separatedBy: "\n```sql\n").dropFirst().map {

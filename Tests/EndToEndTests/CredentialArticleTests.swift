@@ -8,7 +8,7 @@ struct CredentialArticleTests {
 
     /// The commands below a heading of the article.
     private func commands(below heading: String) throws -> String {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Credentials.md")
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Credentials.md")
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
         let section = try #require(text.components(separatedBy: "\n### \(heading)\n").dropFirst().first)
         let block = try #require(section.components(separatedBy: "\n```sh\n").dropFirst().first)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(15)))
 struct FaultArticleTests {
-    private static let article = "Sources/Gateway/Gateway/Gateway.docc/FaultMode.md"
+    private static let article = "Sources/Server/Gateway/Gateway.docc/FaultMode.md"
 
     /// The first block of JSON5 in the article.
     private func example() throws -> String {

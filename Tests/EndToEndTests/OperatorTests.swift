@@ -137,7 +137,7 @@ struct OperatorTests {
         #expect(try gateway.wakegate("device", "list").output.contains(moment))
         let pushed = try gateway.wakegate("push", self.token, "--topic", self.topic).output
         #expect(pushed.contains("(\(moment))") && !pushed.contains("15 min 1 s"), "\(pushed)")
-        let page = RunningGateway.root.appendingPathComponent("Sources/Gateway/Edge/Dashboard/format.js").path
+        let page = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/Dashboard/format.js").path
         let script = """
             import("data:text/javascript," + encodeURIComponent(require("fs").readFileSync(process.argv[1])))
                 .then((page) => console.log(page.day(Number(process.argv[2]))))

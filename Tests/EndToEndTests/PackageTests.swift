@@ -9,7 +9,7 @@ struct PackageTests {
 
     @Test("The test of the package runs every command of the operator's guide, in the guide's order")
     func guide() throws {
-        let guide = try self.text("Sources/Gateway/Gateway/Gateway.docc/OperatorsGuide.md")
+        let guide = try self.text("Sources/Server/Gateway/Gateway.docc/OperatorsGuide.md")
         let sections = guide.components(separatedBy: "\n### ").dropFirst()
         let headings = sections.filter { $0.contains("\n```sh\n") }.compactMap {
             $0.components(separatedBy: "\n").first

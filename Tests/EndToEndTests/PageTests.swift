@@ -4,7 +4,7 @@ import Testing
 /// What a reader pastes is run as it stands, in a network of its own where every port is free.
 @Suite("What the pages show is what happens", .serialized, .timeLimit(.minutes(15)))
 struct PageTests {
-    private static let articles = "Sources/Gateway/Gateway/Gateway.docc"
+    private static let articles = "Sources/Server/Gateway/Gateway.docc"
 
     @Test("Each block of the README runs as it stands and prints what is shown below it")
     func readme() throws {

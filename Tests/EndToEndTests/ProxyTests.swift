@@ -64,7 +64,7 @@ struct ProxyTests {
 
         /// A configuration as the page shows it.
         private static func configuration(_ shown: Shown) throws -> String {
-            let page = "Sources/Gateway/Gateway/Gateway.docc/Proxies.md"
+            let page = "Sources/Server/Gateway/Gateway.docc/Proxies.md"
             let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(page), encoding: .utf8)
             let blocks = text.matches(of: /```(?:nginx|haproxy)\n([^`]*)```/).map { String($0.output.1) }
             try #require(blocks.count == Shown.allCases.count)

@@ -14,7 +14,7 @@ struct ReasonArticle {
     let rows: [Row]
 
     init() throws {
-        let path = "Sources/Gateway/Gateway/Gateway.docc/Reasons.md"
+        let path = "Sources/Server/Gateway/Gateway.docc/Reasons.md"
         let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(path), encoding: .utf8)
         self.rows = text.split(separator: "\n").compactMap { line in
             let cells = line.split(separator: "|", omittingEmptySubsequences: false).map {

@@ -1,6 +1,6 @@
-import APNSProtocol
 import Foundation
 import Testing
+import Wire
 
 /// The article says which test produces each reason; this is where it is held to that.
 @Suite(

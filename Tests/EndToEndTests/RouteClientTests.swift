@@ -104,7 +104,7 @@ struct RouteClientTests {
 
     /// Every path of the document, and that of a push.
     private func paths() throws -> [String] {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Edge/OpenAPI/openapi.json")
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/OpenAPI/openapi.json")
         let document = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
         let paths = try #require(document?["paths"] as? [String: Any]).keys.sorted()
         #expect(paths.count > 25)

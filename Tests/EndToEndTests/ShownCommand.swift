@@ -8,7 +8,7 @@ struct ShownCommand {
 
     /// The commands of an article of the gateway, in its order: each of a block `console`, and a block `sh` as one.
     static func all(in article: String) throws -> [ShownCommand] {
-        try self.all(at: "Sources/Gateway/Gateway/Gateway.docc/\(article).md")
+        try self.all(at: "Sources/Server/Gateway/Gateway.docc/\(article).md")
     }
 
     /// The commands of a page, by its path in the checkout.

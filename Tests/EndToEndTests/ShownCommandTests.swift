@@ -71,7 +71,7 @@ struct ShownCommandTests {
 
     /// The example of a trace, whose file the article shows.
     private func simulates(_ gateway: RunningGateway) throws {
-        let shown = try ShownCommand.all(at: "Sources/Pure/Simulation/Simulation.docc/Traces.md")
+        let shown = try ShownCommand.all(at: "Sources/Core/Policy/Policy.docc/Traces.md")
         try #require(shown.map(\.command) == ["cat trace", "wakegate simulate trace"])
         let trace = shown[0].output.joined(separator: "\n") + "\n"
         try Data(trace.utf8).write(to: gateway.folder.appendingPathComponent("trace"))
@@ -81,7 +81,7 @@ struct ShownCommandTests {
 
     @Test("An agent of transfers is started as its article says")
     func agent() throws {
-        let page = "Sources/Agent/TransferAgent/TransferAgent.docc/OperatingTransfers.md"
+        let page = "Sources/Transfers/TransferAgent/TransferAgent.docc/OperatingTransfers.md"
         let shown = try ShownCommand.all(at: page)
         try #require(shown.count == 1)
         let terminal = ArticleTerminal(try RunningGateway())

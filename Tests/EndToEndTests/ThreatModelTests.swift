@@ -5,7 +5,7 @@ import Testing
 struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {
-        let article = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/ThreatModel.md")
+        let article = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/ThreatModel.md")
         let section = try #require(
             String(contentsOf: article, encoding: .utf8).components(separatedBy: "\n## What is tried").dropFirst()
                 .first?

@@ -5,7 +5,7 @@ import Testing
 struct WebhookArticleTests {
     /// The program of the article.
     private func script() throws -> String {
-        let file = RunningGateway.root.appendingPathComponent("Sources/Gateway/Gateway/Gateway.docc/Webhooks.md")
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Webhooks.md")
         let article = try String(contentsOf: file, encoding: .utf8)
         let start = try #require(article.range(of: "```python\n"))
         let end = try #require(article.range(of: "\n```", range: start.upperBound..<article.endIndex))

@@ -14,10 +14,7 @@ enum BannedWords {
         case pure
     }
 
-    static let pureModules: Set<String> = [
-        "APNSProtocol", "Bytes", "DeviceEngine", "FaultInjection", "LaunchPolicy", "Simulation", "Text",
-        "TransferPolicy", "WakeDispatch", "WakeFormat",
-    ]
+    static let pureModules: Set<String> = ["Engine", "Policy", "Wire"]
 
     static let all: [Ban] = [
         Ban(word: "sleep", replacement: "wait for the event itself", scope: .everywhere),

@@ -2,10 +2,10 @@
 enum Bounds {
     /// The files that declare what an operator can set, or a test in their place.
     static let settable = [
-        "Sources/Drivers/DeviceJournal/JournalLimits.swift",
-        "Sources/Drivers/HTTPTransport/Basics/TransportLimits.swift",
-        "Sources/Drivers/History/HistoryLimits.swift", "Sources/Gateway/Settings/GatewayLimits.swift",
-        "Sources/Pure/TransferPolicy/TransferLimits.swift",
+        "Sources/Server/Storage/Journal/JournalLimits.swift",
+        "Sources/Server/HTTPTransport/Basics/TransportLimits.swift",
+        "Sources/Server/Storage/History/HistoryLimits.swift", "Sources/Server/Gateway/Settings/GatewayLimits.swift",
+        "Sources/Transfers/TransferAgent/Policy/TransferLimits.swift",
     ]
 
     /// A test at a fixed bound: its file, and a part of it.
@@ -14,7 +14,7 @@ enum Bounds {
         let text: String
     }
 
-    private static let transport = "Tests/Drivers/HTTPTransportTests/"
+    private static let transport = "Tests/Server/HTTPTransportTests/"
 
     /// The fixed bounds of the transport, as `FILE name`; nil for what bounds nothing that a peer can do: memory that
     /// is kept for the next, the length of a code, how much is done before something else has its turn.

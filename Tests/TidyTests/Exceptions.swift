@@ -14,7 +14,7 @@ enum Exceptions {
             reason: "it reads the engine's records one by one, which nobody but the engine is to do"
         ),
         Exception(
-            path: "Sources/Gateway/Edge/Operations/Operation+Documents.swift",
+            path: "Sources/Server/Gateway/Edge/Operations/Operation+Documents.swift",
             rule: "CEmbeddedFiles already has its one importing file",
             reason: "the module holds constants without functions, and the transfer agent reads its document from it"
         ),

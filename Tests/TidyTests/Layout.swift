@@ -4,7 +4,7 @@ enum Layout {
 
     /// The folders below `Sources` and `Tests` that hold modules, from what imports nothing to what imports most.
     static let layers: Set<Substring> = [
-        "Libraries", "Pure", "Engines", "Drivers", "Gateway", "Agent", "SDK", "Tools", "Measurements", "Testing",
+        "Libraries", "Core", "Server", "Cluster", "Transfers", "SDK", "Tools", "Measurements", "Testing",
     ]
 
     /// The folder of the module that the file at `path` belongs to: in its layer's folder, or,

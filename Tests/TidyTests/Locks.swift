@@ -1,6 +1,6 @@
 /// The page that lists every lock in the order in which they are taken: it and the sources say the same.
 enum Locks {
-    static let page = "Sources/Gateway/Gateway/Gateway.docc/LocksAndShutdown.md"
+    static let page = "Sources/Server/Gateway/Gateway.docc/LocksAndShutdown.md"
 
     /// A lock of the sources, or of the page.
     struct Lock: Hashable {

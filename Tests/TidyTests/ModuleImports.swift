@@ -5,25 +5,19 @@ enum ModuleImports {
     /// The modules that may import each module of the toolchain.
     static let importers: [String: Set<String>] = [
         "Foundation": [
-            "DeviceJournal", "WakeGateTestKit", "wakegate-journal", "wakegate-workers",
+            "Storage", "WakeGateTestKit", "wakegate-journal", "wakegate-workers",
         ],
         "FoundationEssentials": [
-            "Access", "BackgroundTransfers", "CommandLineTool", "Edge", "EngineRoom", "EventLog", "Gateway",
-            "Platform", "Settings", "WakeWorker",
+            "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "WakeWorker",
         ],
         "Glibc": [
-            "Access", "CommandLineTool", "DeviceJournal", "EngineRoom", "EventLog", "Gateway", "HTTPClient",
-            "HTTPTransport", "History", "LinuxConditions", "Platform", "PostgreSQL", "PostgresStore", "SQLite",
-            "ServiceManager", "Settings", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate",
-            "wakegate-history", "wakegate-journal", "wakegate-memory",
+            "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "PostgresStore", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate", "wakegate-history", "wakegate-journal", "wakegate-memory",
         ],
         "Dispatch": [
-            "Access", "EngineRoom", "Gateway", "wakegate-workers",
+            "Gateway", "wakegate-workers",
         ],
         "Synchronization": [
-            "Access", "BackgroundTransfers", "CommandLineTool", "DeviceJournal", "Edge", "EngineRoom", "EventLog",
-            "Gateway", "HTTPClient", "HTTPTransport", "Platform", "TransferAgent", "WakeGateTestKit", "WakeWorker",
-            "Webhooks", "wakegate-workers",
+            "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
         ],
     ]
 

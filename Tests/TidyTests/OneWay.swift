@@ -55,7 +55,7 @@ enum OneWay {
         Way(
             name: "chance from a seed",
             words: ["0xBF58_476D_1CE4_E5B9", "srand48", "drand48"],
-            homes: ["Bytes/SplitMix64.swift"],
+            homes: ["Wire/SplitMix64.swift"],
             remedy: "draw from `SplitMix64` of Bytes"
         ),
         Way(
@@ -88,16 +88,16 @@ enum OneWay {
         Way(
             name: "checksums",
             words: ["XXH3_", "XXH64_", "crc32", "adler32"],
-            homes: ["DeviceJournal/RowChecksum.swift"],
+            homes: ["Storage/RowChecksum.swift"],
             remedy: "take the `RowChecksum` of DeviceJournal"
         ),
         Way(
             name: "quick hashes",
             words: ["multipliedFullWidth", "0x0000_0100_0000_01b3"],
             homes: [
-                "Bytes/HashKey.swift",
+                "Wire/HashKey.swift",
                 // State folders hold fingerprints of policies, made with FNV-1a.
-                "DeviceEngine/PolicyVersions.swift",
+                "Engine/PolicyVersions.swift",
             ],
             remedy: "mix words with the `FoldedProduct` of Bytes, and what strangers choose with a `HashKey`"
         ),

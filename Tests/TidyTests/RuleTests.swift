@@ -9,7 +9,7 @@ struct RuleTests {
         let path =
             switch ban.scope {
             case .tests: "Tests/SampleTests/Sample.swift"
-            case .pure: "Sources/LaunchPolicy/Sample.swift"
+            case .pure: "Sources/Core/Policy/Sample.swift"
             case .sources, .everywhere: "Sources/Sample/Sample.swift"
             }
         let line = "let x = \(word) 1"
@@ -26,7 +26,7 @@ struct RuleTests {
         arguments: ["fingerprint(x)", "x.mapAsync()", "trail!", "sleeper(x)"]
     )
     func longerWord(code: String) {
-        #expect(BannedWords.violations(in: SourceText(path: "Sources/LaunchPolicy/A.swift", text: code)).isEmpty)
+        #expect(BannedWords.violations(in: SourceText(path: "Sources/Core/Policy/A.swift", text: code)).isEmpty)
     }
 
     @Test("What is done in one way is mentioned at its home, and nowhere else", arguments: OneWay.all.map(\.name))
@@ -34,11 +34,11 @@ struct RuleTests {
         let way = try #require(OneWay.all.first { $0.name == name })
         for word in way.words {
             let code = word.hasSuffix("_") ? "\(word)more" : word
-            let path = "Sources/Gateway/Sample/Sample.swift"
+            let path = "Sources/Server/Sample/Sample.swift"
             let found = OneWay.violations(in: SourceText(path: path, text: "let y = 1\nlet x = \(code) 1\n"))
             #expect(found.contains { $0.line == 2 && $0.message == "no `\(word)`: \(way.remedy)" })
             for home in way.homes {
-                let text = SourceText(path: "Sources/Drivers/\(home)", text: "let x = \(code) 1\n")
+                let text = SourceText(path: "Sources/Server/\(home)", text: "let x = \(code) 1\n")
                 #expect(!OneWay.violations(in: text).contains { $0.message.hasSuffix(way.remedy) })
             }
             let harmless = SourceText(path: path, text: "let text = \"\(code)\"  // \(code)\n")
@@ -49,7 +49,7 @@ struct RuleTests {
     @Test("A home that mentions nothing of its way is named")
     func emptyHome() {
         let homes = Set(OneWay.all.flatMap { way in way.homes.map { "\($0): \(way.name)" } })
-        let lock = SourceText(path: "Sources/Drivers/Platform/Monitor.swift", text: "pthread_mutex_lock(x)\n")
+        let lock = SourceText(path: "Sources/Server/Platform/Monitor.swift", text: "pthread_mutex_lock(x)\n")
         #expect(Set(OneWay.unneeded(for: [lock])) == homes.subtracting(["Platform/Monitor.swift: locks"]))
     }
 
@@ -77,22 +77,22 @@ struct RuleTests {
     @Test("Only the named modules import Foundation and the C library")
     func imports() {
         let found = ModuleImports.violations(in: [
-            SourceText(path: "Sources/Pure/LaunchPolicy/A.swift", text: "import Foundation\n"),
-            SourceText(path: "Sources/Drivers/HTTPTransport/A.swift", text: "import Glibc\nimport LaunchPolicy\n"),
-            SourceText(path: "Sources/Engines/DeviceEngine/A.swift", text: "import Glibc\n// import Foundation"),
-            SourceText(path: "Tests/Engines/DeviceEngineTests/A.swift", text: "import Foundation\n"),
+            SourceText(path: "Sources/Core/Policy/Launch/A.swift", text: "import Foundation\n"),
+            SourceText(path: "Sources/Server/HTTPTransport/A.swift", text: "import Glibc\nimport LaunchPolicy\n"),
+            SourceText(path: "Sources/Core/Engine/Devices/A.swift", text: "import Glibc\n// import Foundation"),
+            SourceText(path: "Tests/Core/DeviceEngineTests/A.swift", text: "import Foundation\n"),
         ])
-        let places = ["Sources/Pure/LaunchPolicy/A.swift", "Sources/Engines/DeviceEngine/A.swift"]
+        let places = ["Sources/Core/Policy/Launch/A.swift", "Sources/Core/Engine/Devices/A.swift"]
         #expect(found.map(\.path) == places)
     }
 
     @Test("What a folder needs of one that is not named before it is found, at the line that makes it")
     func folderLayers() {
         let files = [
-            SourceText(path: "Sources/Gateway/Sample/Root.swift", text: "package enum Root {}\n"),
-            SourceText(path: "Sources/Gateway/Sample/One/A.swift", text: "struct A {\n    var b: [B] = []\n}\n"),
-            SourceText(path: "Sources/Gateway/Sample/Two/B.swift", text: "// A\nstruct B {}\nfinal class C {}\n"),
-            SourceText(path: "Sources/Gateway/Sample/Three/D.swift", text: "let c = C(\"A\")\nlet r = Root.self\n"),
+            SourceText(path: "Sources/Server/Sample/Root.swift", text: "package enum Root {}\n"),
+            SourceText(path: "Sources/Server/Sample/One/A.swift", text: "struct A {\n    var b: [B] = []\n}\n"),
+            SourceText(path: "Sources/Server/Sample/Two/B.swift", text: "// A\nstruct B {}\nfinal class C {}\n"),
+            SourceText(path: "Sources/Server/Sample/Three/D.swift", text: "let c = C(\"A\")\nlet r = Root.self\n"),
         ]
         let order = ["Sample": [".", "Two", "One", "Three"]]
         #expect(FolderLayers.violations(in: files, order: order).isEmpty)
@@ -100,19 +100,19 @@ struct RuleTests {
         let places = ["\(files[1].path):2", "\(files[3].path):1", "\(files[3].path):2"]
         #expect(reversed.map { "\($0.path):\($0.line)" } == places)
 
-        let back = SourceText(path: "Sources/Gateway/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
+        let back = SourceText(path: "Sources/Server/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
         let found = FolderLayers.violations(in: files + [back], order: order)
         #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "of a cycle, what points up")
-        let root = SourceText(path: "Sources/Gateway/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
+        let root = SourceText(path: "Sources/Server/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
         #expect(FolderLayers.violations(in: files + [root], order: order).map(\.path) == [root.path])
     }
 
     @Test("A folder that no order names is found, one in another one too, and so is a name without a folder")
     func folderNames() {
         let paths = [
-            "Sources/Gateway/Sample/Root.swift", "Sources/Gateway/Sample/One/A.swift",
-            "Sources/Gateway/Sample/One/Two/B.swift", "Sources/Gateway/Sample/Sample.docc/Sample.md",
-            "Sources/Gateway/Sample/Texts/a.json", "Sources/Pure/Flat/A.swift", "Tests/Pure/FlatTests/Some/A.swift",
+            "Sources/Server/Sample/Root.swift", "Sources/Server/Sample/One/A.swift",
+            "Sources/Server/Sample/One/Two/B.swift", "Sources/Server/Sample/Sample.docc/Sample.md",
+            "Sources/Server/Sample/Texts/a.json", "Sources/Core/Flat/A.swift", "Tests/Core/FlatTests/Some/A.swift",
         ]
         let order = ["Sample": [".", "One", "One/Two", "Texts"]]
         #expect(FolderLayers.strangers(in: paths, order: order).isEmpty)
@@ -134,19 +134,19 @@ struct RuleTests {
     @Test("Unsafe code away from its homes is found, and so is a home that needs none")
     func unsafeCode() {
         let files = [
-            SourceText(path: "Sources/Drivers/A/A.swift", text: "import B\n\nlet a = unsafe b()\n"),
-            SourceText(path: "Sources/Drivers/A/B.swift", text: "internal import CThreads\nlet a = unsafe b()\n"),
-            SourceText(path: "Sources/Drivers/A/C.swift", text: "nonisolated(unsafe) var a = 1\n"),
-            SourceText(path: "Sources/Drivers/A/D.swift", text: "let unsafely = \"unsafe\"  // unsafe\n"),
-            SourceText(path: "Tests/Drivers/ATests/A.swift", text: "let a = unsafe b()\n"),
+            SourceText(path: "Sources/Server/A/A.swift", text: "import B\n\nlet a = unsafe b()\n"),
+            SourceText(path: "Sources/Server/A/B.swift", text: "internal import CThreads\nlet a = unsafe b()\n"),
+            SourceText(path: "Sources/Server/A/C.swift", text: "nonisolated(unsafe) var a = 1\n"),
+            SourceText(path: "Sources/Server/A/D.swift", text: "let unsafely = \"unsafe\"  // unsafe\n"),
+            SourceText(path: "Tests/Server/ATests/A.swift", text: "let a = unsafe b()\n"),
         ]
         func found(_ places: [String]) -> [String] {
             let homes = places.map { UnsafeCode.Home(place: $0, reason: "a sample") }
             return UnsafeCode.violations(in: files, homes: homes).map { "\($0.path):\($0.line)" }
                 + UnsafeCode.unneeded(for: files, homes: homes)
         }
-        #expect(found([]) == ["Sources/Drivers/A/A.swift:3", "Sources/Drivers/A/C.swift:1"])
-        #expect(found(["A/A.swift"]) == ["Sources/Drivers/A/C.swift:1"])
+        #expect(found([]) == ["Sources/Server/A/A.swift:3", "Sources/Server/A/C.swift:1"])
+        #expect(found(["A/A.swift"]) == ["Sources/Server/A/C.swift:1"])
         #expect(found(["A"]).isEmpty)
         #expect(found(["A/A.swift", "A/B.swift", "A/C.swift", "A/D.swift", "C"]) == ["A/B.swift", "A/D.swift", "C"])
     }
@@ -280,9 +280,9 @@ struct RuleTests {
             | to the answered result | 2 | 2 | 3 | 3 | 1 |
             """
         let texts = [
-            "Sources/Pure/A/A.swift": "func runs() {}\n// func run() {}\n",
-            "Sources/Pure/B/B.swift": "struct B {\n    init() {}\n}\n",
-            "Tests/Pure/A/Gone.swift": "func look() {}\n",
+            "Sources/Core/A/A.swift": "func runs() {}\n// func run() {}\n",
+            "Sources/Core/B/B.swift": "struct B {\n    init() {}\n}\n",
+            "Tests/Core/A/Gone.swift": "func look() {}\n",
         ]
         let found = WayOfAPush.violations(in: page, files: texts.keys.sorted()) { texts[$0, default: ""] }
         #expect(found.map(\.line) == [2, 3, 1])
@@ -312,7 +312,7 @@ struct RuleTests {
             """
         let files = [
             SourceText(
-                path: "Sources/Pure/A/A.swift",
+                path: "Sources/Core/A/A.swift",
                 text: """
                     let queue = DispatchQueue(label: "a")
                     private let value: Mutex<Int>
@@ -321,8 +321,8 @@ struct RuleTests {
                     static let names = ["Mutex"]  // let mutex = Mutex(1)
                     """
             ),
-            SourceText(path: "Sources/Pure/B/B.swift", text: "let monitor = Monitor()\nlet all: [Mutex<Int>]\n"),
-            SourceText(path: "Tests/Pure/B/B.swift", text: "let other = Mutex(1)\n"),
+            SourceText(path: "Sources/Core/B/B.swift", text: "let monitor = Monitor()\nlet all: [Mutex<Int>]\n"),
+            SourceText(path: "Tests/Core/B/B.swift", text: "let other = Mutex(1)\n"),
         ]
         let found = Locks.violations(in: page, files: files)
         #expect(
@@ -357,12 +357,12 @@ struct RuleTests {
         #expect(Bounds.violations(in: [limits, test]).isEmpty)
         #expect(Bounds.violations(in: [limits, other]).map(\.line) == [2])
         let fixed = SourceText(
-            path: "Sources/Drivers/HTTPTransport/Sample/Sample.swift",
+            path: "Sources/Server/HTTPTransport/Sample/Sample.swift",
             text: "static let triesMax = 3\n"
         )
         #expect(Bounds.violations(in: [fixed]).map(\.message) == ["Sample triesMax has no line in the table of bounds"])
         let known = SourceText(
-            path: "Sources/Drivers/HTTPTransport/Address/ListenAddress.swift",
+            path: "Sources/Server/HTTPTransport/Address/ListenAddress.swift",
             text: "static let pathBytesMax = 3\n"
         )
         #expect(Bounds.violations(in: [known]).count == 1)

@@ -8,15 +8,15 @@ enum ShownCommands {
         let reason: String
     }
 
-    private static let articles = "Sources/Gateway/Gateway/Gateway.docc"
+    private static let articles = "Sources/Server/Gateway/Gateway.docc"
     private static let manyGateways = "\(Self.articles)/ManyGateways.md"
 
     /// The tests that run the commands of a page, all of them but for those that are listed as not run.
     static let runners: [String: [String]] = {
         var runners: [String: [String]] = [
             "README.md": ["PageTests"],
-            "Sources/Pure/Simulation/Simulation.docc/Traces.md": ["ShownCommandTests"],
-            "Sources/Agent/TransferAgent/TransferAgent.docc/OperatingTransfers.md": ["ShownCommandTests"],
+            "Sources/Core/Policy/Policy.docc/Traces.md": ["ShownCommandTests"],
+            "Sources/Transfers/TransferAgent/TransferAgent.docc/OperatingTransfers.md": ["ShownCommandTests"],
         ].mapValues { $0.map(Self.endToEnd) }
         let tests: [String: [String]] = [
             "APNsClients": ["PageTests"], "Configuration": ["PageTests"], "ContinuousIntegration": ["PageTests"],
@@ -63,7 +63,7 @@ enum ShownCommands {
             reason: "it builds for minutes; ShownCommandTests sees that it would be run"
         ),
         Unrun(
-            page: "Sources/Agent/TransferAgent/TransferAgent.docc/OperatingTransfers.md",
+            page: "Sources/Transfers/TransferAgent/TransferAgent.docc/OperatingTransfers.md",
             command: "systemctl enable --now wakegate-transfers@alice.service",
             reason: "it needs systemd, by which SystemdTests has the unit judged"
         ),

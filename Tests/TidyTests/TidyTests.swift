@@ -87,7 +87,7 @@ struct TidyTests {
 
     @Test("The gateway's page names the command that builds the documentation, and there is one")
     func documentationCommand() throws {
-        let page = try Repository.text(of: "Sources/Gateway/Gateway/Gateway.docc/Gateway.md")
+        let page = try Repository.text(of: "Sources/Server/Gateway/Gateway.docc/Gateway.md")
         #expect(page.contains("`\(Catalogs.command)`"))
         #expect(FileManager.default.isExecutableFile(atPath: Repository.root.appending(path: Catalogs.command).path))
     }

@@ -12,13 +12,13 @@ enum UnsafeCode {
     static let homes: [Home] = [
         Home(place: "Bytes", reason: "owns raw memory, and checks each access to it"),
         Home(place: "Platform", reason: "makes the system's calls"),
-        Home(place: "DeviceEngine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
+        Home(place: "Engine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
         Home(
-            place: "DeviceEngine/LazyMemory.swift",
+            place: "Engine/LazyMemory.swift",
             reason: "costs a pointer where an optional costs all its value does"
         ),
         Home(
-            place: "DeviceEngine/PushContent.swift",
+            place: "Engine/PushContent.swift",
             reason: "keeps a push in one block, and the policy a number for it"
         ),
         Home(place: "HTTPTransport/HuffmanCode.swift", reason: "on a push's way: reads its tables without a check"),
@@ -27,7 +27,7 @@ enum UnsafeCode {
         Home(place: "HTTPTransport/StreamPool.swift", reason: "hands out places in memory that never moves"),
         Home(place: "HTTPTransport/StreamState.swift", reason: "on a push's way: memory of fields that is used again"),
         Home(
-            place: "History/HalfWordSorter.swift",
+            place: "Storage/HalfWordSorter.swift",
             reason: "sorts lots of events in passes without a check an element"
         ),
         Home(place: "HTTPClient/HTTPCookies.swift", reason: "owns libcurl's handle of shared cookies"),

@@ -1,6 +1,6 @@
 /// The page that follows a push file by file and function by function: what it names must be there.
 enum WayOfAPush {
-    static let page = "Sources/Gateway/Gateway/Gateway.docc/WayOfAPush.md"
+    static let page = "Sources/Server/Gateway/Gateway.docc/WayOfAPush.md"
 
     /// A row of one of its tables.
     struct Step {

@@ -3,115 +3,115 @@
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char api_js[] = {
-#embed "../../Gateway/Edge/Dashboard/api.js"
+#embed "../../Server/Gateway/Edge/Dashboard/api.js"
 };
 static const unsigned char bars_js[] = {
-#embed "../../Gateway/Edge/Dashboard/bars.js"
+#embed "../../Server/Gateway/Edge/Dashboard/bars.js"
 };
 static const unsigned char base_css[] = {
-#embed "../../Gateway/Edge/Dashboard/base.css"
+#embed "../../Server/Gateway/Edge/Dashboard/base.css"
 };
 static const unsigned char bulk_js[] = {
-#embed "../../Gateway/Edge/Dashboard/bulk.js"
+#embed "../../Server/Gateway/Edge/Dashboard/bulk.js"
 };
 static const unsigned char cards_js[] = {
-#embed "../../Gateway/Edge/Dashboard/cards.js"
+#embed "../../Server/Gateway/Edge/Dashboard/cards.js"
 };
 static const unsigned char chart_js[] = {
-#embed "../../Gateway/Edge/Dashboard/chart.js"
+#embed "../../Server/Gateway/Edge/Dashboard/chart.js"
 };
 static const unsigned char device_js[] = {
-#embed "../../Gateway/Edge/Dashboard/device.js"
+#embed "../../Server/Gateway/Edge/Dashboard/device.js"
 };
 static const unsigned char devicelist_js[] = {
-#embed "../../Gateway/Edge/Dashboard/devicelist.js"
+#embed "../../Server/Gateway/Edge/Dashboard/devicelist.js"
 };
 static const unsigned char devicetasks_js[] = {
-#embed "../../Gateway/Edge/Dashboard/devicetasks.js"
+#embed "../../Server/Gateway/Edge/Dashboard/devicetasks.js"
 };
 static const unsigned char dom_js[] = {
-#embed "../../Gateway/Edge/Dashboard/dom.js"
+#embed "../../Server/Gateway/Edge/Dashboard/dom.js"
 };
 static const unsigned char feed_js[] = {
-#embed "../../Gateway/Edge/Dashboard/feed.js"
+#embed "../../Server/Gateway/Edge/Dashboard/feed.js"
 };
 static const unsigned char firststeps_js[] = {
-#embed "../../Gateway/Edge/Dashboard/firststeps.js"
+#embed "../../Server/Gateway/Edge/Dashboard/firststeps.js"
 };
 static const unsigned char format_js[] = {
-#embed "../../Gateway/Edge/Dashboard/format.js"
+#embed "../../Server/Gateway/Edge/Dashboard/format.js"
 };
 static const unsigned char icon_svg[] = {
-#embed "../../Gateway/Edge/Dashboard/icon.svg"
+#embed "../../Server/Gateway/Edge/Dashboard/icon.svg"
 };
 static const unsigned char index_html[] = {
-#embed "../../Gateway/Edge/Dashboard/index.html"
+#embed "../../Server/Gateway/Edge/Dashboard/index.html"
 };
 static const unsigned char inspector_js[] = {
-#embed "../../Gateway/Edge/Dashboard/inspector.js"
+#embed "../../Server/Gateway/Edge/Dashboard/inspector.js"
 };
 static const unsigned char listview_js[] = {
-#embed "../../Gateway/Edge/Dashboard/listview.js"
+#embed "../../Server/Gateway/Edge/Dashboard/listview.js"
 };
 static const unsigned char main_js[] = {
-#embed "../../Gateway/Edge/Dashboard/main.js"
+#embed "../../Server/Gateway/Edge/Dashboard/main.js"
 };
 static const unsigned char overview_js[] = {
-#embed "../../Gateway/Edge/Dashboard/overview.js"
+#embed "../../Server/Gateway/Edge/Dashboard/overview.js"
 };
 static const unsigned char panels_css[] = {
-#embed "../../Gateway/Edge/Dashboard/panels.css"
+#embed "../../Server/Gateway/Edge/Dashboard/panels.css"
 };
 static const unsigned char push_js[] = {
-#embed "../../Gateway/Edge/Dashboard/push.js"
+#embed "../../Server/Gateway/Edge/Dashboard/push.js"
 };
 static const unsigned char pushlist_js[] = {
-#embed "../../Gateway/Edge/Dashboard/pushlist.js"
+#embed "../../Server/Gateway/Edge/Dashboard/pushlist.js"
 };
 static const unsigned char route_js[] = {
-#embed "../../Gateway/Edge/Dashboard/route.js"
+#embed "../../Server/Gateway/Edge/Dashboard/route.js"
 };
 static const unsigned char series_js[] = {
-#embed "../../Gateway/Edge/Dashboard/series.js"
+#embed "../../Server/Gateway/Edge/Dashboard/series.js"
 };
 static const unsigned char strip_js[] = {
-#embed "../../Gateway/Edge/Dashboard/strip.js"
+#embed "../../Server/Gateway/Edge/Dashboard/strip.js"
 };
 static const unsigned char table_js[] = {
-#embed "../../Gateway/Edge/Dashboard/table.js"
+#embed "../../Server/Gateway/Edge/Dashboard/table.js"
 };
 static const unsigned char tables_js[] = {
-#embed "../../Gateway/Edge/Dashboard/tables.js"
+#embed "../../Server/Gateway/Edge/Dashboard/tables.js"
 };
 static const unsigned char task_js[] = {
-#embed "../../Gateway/Edge/Dashboard/task.js"
+#embed "../../Server/Gateway/Edge/Dashboard/task.js"
 };
 static const unsigned char tasktable_js[] = {
-#embed "../../Gateway/Edge/Dashboard/tasktable.js"
+#embed "../../Server/Gateway/Edge/Dashboard/tasktable.js"
 };
 static const unsigned char testpush_js[] = {
-#embed "../../Gateway/Edge/Dashboard/testpush.js"
+#embed "../../Server/Gateway/Edge/Dashboard/testpush.js"
 };
 static const unsigned char theme_js[] = {
-#embed "../../Gateway/Edge/Dashboard/theme.js"
+#embed "../../Server/Gateway/Edge/Dashboard/theme.js"
 };
 static const unsigned char timeline_js[] = {
-#embed "../../Gateway/Edge/Dashboard/timeline.js"
+#embed "../../Server/Gateway/Edge/Dashboard/timeline.js"
 };
 static const unsigned char topicswitch_js[] = {
-#embed "../../Gateway/Edge/Dashboard/topicswitch.js"
+#embed "../../Server/Gateway/Edge/Dashboard/topicswitch.js"
 };
 static const unsigned char views_css[] = {
-#embed "../../Gateway/Edge/Dashboard/views.css"
+#embed "../../Server/Gateway/Edge/Dashboard/views.css"
 };
 static const unsigned char waiting_js[] = {
-#embed "../../Gateway/Edge/Dashboard/waiting.js"
+#embed "../../Server/Gateway/Edge/Dashboard/waiting.js"
 };
 static const unsigned char whatif_js[] = {
-#embed "../../Gateway/Edge/Dashboard/whatif.js"
+#embed "../../Server/Gateway/Edge/Dashboard/whatif.js"
 };
 static const unsigned char words_js[] = {
-#embed "../../Gateway/Edge/Dashboard/words.js"
+#embed "../../Server/Gateway/Edge/Dashboard/words.js"
 };
 
 #define FILE(name, bytes) {name, bytes, sizeof bytes}

@@ -1,8 +1,8 @@
-import Bytes
-import DeviceEngine
+import Engine
 import Glibc
-import History
 import Platform
+import Storage
+import Wire
 
 /// How long a lot of events kept its writer, microseconds.
 struct Pieces {

@@ -1,9 +1,9 @@
-import Bytes
-import DeviceEngine
+import Engine
 import Glibc
-import History
-import LaunchPolicy
 import Platform
+import Policy
+import Storage
+import Wire
 
 /// What the history costs, and beside it the same in ordinary tables of SQLite: processor time an event, bytes an
 /// event, and how long a question takes.

@@ -1,8 +1,8 @@
-import Bytes
-import DeviceEngine
-import LaunchPolicy
+import Engine
 import Platform
-import SQLite
+import Policy
+import Storage
+import Wire
 
 /// The history as one would write it with SQLite alone: a row for each event, in the order of devices, and an index of
 /// the pushes. What the history's sorted runs are measured against.

@@ -1,10 +1,10 @@
-import Bytes
-import DeviceEngine
-import DeviceJournal
+import Engine
 import Foundation
 import Glibc
-import LaunchPolicy
 import Platform
+import Policy
+import Storage
+import Wire
 
 /// What the journal costs: devices are written once, then random ones again and again, then all are loaded.
 @main

@@ -1,8 +1,8 @@
-import Bytes
-import DeviceEngine
+import Engine
 import Glibc
-import LaunchPolicy
 import Platform
+import Policy
+import Wire
 
 /// What a device costs in memory: resident bytes a device, of many idle ones, then with a push that waits on each.
 @main

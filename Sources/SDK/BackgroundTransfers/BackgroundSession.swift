@@ -1,5 +1,5 @@
 import Synchronization
-import Text
+import Wire
 
 /// Transfers of files that go on when the program that asked for them does not: the counterpart of iOS's background
 /// `URLSession`.

@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 extension WakeWorker {
     /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.

@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 extension WakeWorker {
     /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.

@@ -1,7 +1,6 @@
-package import Bytes
-package import DeviceEngine
-package import LaunchPolicy
-package import WakeDispatch
+package import Engine
+package import Policy
+package import Wire
 
 /// A production dispatcher on a production engine, in virtual time, with streams named by numbers.
 package final class DispatchRig {

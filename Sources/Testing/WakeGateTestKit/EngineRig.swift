@@ -1,6 +1,6 @@
-package import Bytes
-package import DeviceEngine
-package import LaunchPolicy
+package import Engine
+package import Policy
+package import Wire
 
 /// A production engine in virtual time, with devices and topics named by numbers.
 package final class EngineRig {

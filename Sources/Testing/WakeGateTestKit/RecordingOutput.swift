@@ -1,7 +1,6 @@
-package import Bytes
-package import DeviceEngine
-package import LaunchPolicy
-package import WakeDispatch
+package import Engine
+package import Policy
+package import Wire
 
 /// Keeps what the dispatcher tells workers, in its order.
 package final class RecordingOutput: DispatchOutput {

@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 /// Random numbers that a seed determines, and choices made with them.
 package struct SeededGenerator: RandomNumberGenerator {

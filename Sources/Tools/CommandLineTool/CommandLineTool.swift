@@ -1,5 +1,5 @@
+import Gateway
 import Platform
-import Settings
 
 /// The program `wakegate`: reads a command line, runs the command, and says how it ended.
 package enum CommandLineTool {

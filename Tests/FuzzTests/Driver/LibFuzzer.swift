@@ -1,5 +1,5 @@
-import Bytes
 import Foundation
+import Wire
 
 /// The target that the environment names, for as long as the program runs.
 private let target: FuzzTarget = {

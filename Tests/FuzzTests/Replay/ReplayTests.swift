@@ -1,5 +1,5 @@
-import Bytes
 import Testing
+import Wire
 
 @Suite("What fuzzing found stays found", .timeLimit(.minutes(15)))
 struct ReplayTests {

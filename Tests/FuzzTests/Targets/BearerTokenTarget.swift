@@ -1,6 +1,6 @@
-import Access
-import Bytes
+import Gateway
 import HTTPTransport
+import Wire
 
 /// The bearer tokens of workers and operators.
 ///

@@ -1,5 +1,4 @@
-import APNSProtocol
-import Bytes
+import Wire
 
 /// The topics that a provider's certificate names in its extension, and beside those of its subject.
 ///

@@ -1,5 +1,5 @@
-import Bytes
 import CommandLineTool
+import Wire
 
 /// What a command writes to its progress descriptor: lines of any length, in pieces of any size.
 enum CommandProgressTarget {

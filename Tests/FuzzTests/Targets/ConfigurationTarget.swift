@@ -1,9 +1,7 @@
-import Answers
-import Bytes
 import Foundation
+import Gateway
 import HTTPTransport
-import Settings
-import Text
+import Wire
 
 /// The configuration file and `--set`.
 ///

@@ -1,9 +1,7 @@
-import Bytes
 import CommandLineTool
 import HTTPClient
-import Text
-import WakeFormat
 import WakeWorker
+import Wire
 
 /// What a worker reads: the stream of events, and the members of an event's data.
 enum EventStreamTarget {

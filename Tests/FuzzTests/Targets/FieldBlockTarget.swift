@@ -1,6 +1,6 @@
-import Bytes
 import CNghttp2
 import HTTPTransport
+import Wire
 
 /// The decoder of field blocks, beside libnghttp2's: the same fields, the same faults, whole and in pieces.
 ///

@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 /// The frames that a session sent.
 struct FrameList {

@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 /// One parser that meets foreign bytes, and what must hold for it whatever they are.
 struct FuzzTarget: Sendable, CustomStringConvertible {

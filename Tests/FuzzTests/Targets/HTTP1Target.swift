@@ -1,7 +1,7 @@
-import Bytes
 import Foundation
 import HTTPTransport
 import Synchronization
+import Wire
 
 /// What becomes of a cleartext connection by its first bytes, on a real socket: HTTP/2, or HTTP/1.1.
 enum HTTP1Target {

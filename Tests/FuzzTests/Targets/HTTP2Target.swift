@@ -1,5 +1,5 @@
-import Bytes
 import HTTPTransport
+import Wire
 
 /// One HTTP/2 session: what the peer sends, what the handler does and what time does, all told by the input.
 ///

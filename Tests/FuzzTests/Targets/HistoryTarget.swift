@@ -1,7 +1,7 @@
-import Bytes
-import DeviceEngine
-import History
-import LaunchPolicy
+import Engine
+import Policy
+import Storage
+import Wire
 
 /// Rows and chunks of the history, under a seal that is right: the first byte says which kind follows.
 enum HistoryTarget {

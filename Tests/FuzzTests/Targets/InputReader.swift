@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 /// Takes an input apart, from its front; past the end it gives zeros and empty views.
 struct InputReader {

@@ -1,7 +1,5 @@
-import APNSProtocol
-import Bytes
 import Foundation
-import Text
+import Wire
 
 /// The gate for payloads, against Foundation's parser and against the reader of small bodies.
 enum JSONGateTarget {

@@ -1,7 +1,5 @@
-import APNSProtocol
-import Bytes
 import Foundation
-import Text
+import Wire
 
 /// What is written of foreign bytes: as strings, and as a payload within an event.
 enum JSONWriterTarget {

@@ -1,7 +1,6 @@
-import Bytes
-import DeviceEngine
-import DeviceJournal
-import SQLite
+import Engine
+import Storage
+import Wire
 
 /// The rows of a journal, as a file may hold them: each in turn two bytes of length and its records.
 ///

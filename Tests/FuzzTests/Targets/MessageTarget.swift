@@ -1,5 +1,5 @@
-import Bytes
 import HTTPTransport
+import Wire
 
 /// One session of HTTP/1: the peer's bytes, the whole of them and in pieces.
 ///

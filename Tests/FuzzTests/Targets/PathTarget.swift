@@ -1,10 +1,6 @@
-import Answers
-import Bytes
-import Edge
-import EngineRoom
-import Settings
-import Text
-import WakeDispatch
+import Engine
+import Gateway
+import Wire
 
 /// Paths and queries of the worker and admin API: `METHOD path?query`.
 enum PathTarget {

@@ -1,6 +1,6 @@
-import Bytes
-import DeviceEngine
-import Edge
+import Engine
+import Gateway
+import Wire
 
 /// The body of a report of progress, which is read without being taken apart where workers write it as they all do.
 enum ProgressTarget {

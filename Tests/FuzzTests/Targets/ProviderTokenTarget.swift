@@ -1,6 +1,5 @@
-import APNSProtocol
-import Bytes
 import Foundation
+import Wire
 
 /// The token of a provider: `authorization`, base64 in both alphabets, claims, signature.
 ///

@@ -1,5 +1,4 @@
-import APNSProtocol
-import Bytes
+import Wire
 
 /// All checks of a push that need no knowledge of devices, against a plain account of the wire contract.
 ///

@@ -1,5 +1,5 @@
-import Bytes
-import DeviceEngine
+import Engine
+import Wire
 
 /// The records that stand one behind the other in some bytes, up to the first that is none.
 struct RecordRun {

@@ -1,8 +1,8 @@
-import Bytes
-import EngineRoom
-import LaunchPolicy
+import Gateway
+import Policy
+import Wire
 
-@testable import DeviceEngine
+@testable import Engine
 
 /// The records of the store: a run of them, as a commit holds it.
 enum RecordTarget {

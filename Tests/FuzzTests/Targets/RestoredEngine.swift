@@ -1,6 +1,6 @@
-import Bytes
-import DeviceEngine
-import LaunchPolicy
+import Engine
+import Policy
+import Wire
 
 /// An engine of records that somebody may have damaged: it refuses them, or runs on them.
 enum RestoredEngine {

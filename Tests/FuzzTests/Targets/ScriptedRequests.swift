@@ -1,5 +1,5 @@
-import Bytes
 import HTTPTransport
+import Wire
 
 /// Takes the requests of a session, answers them when it is told to, and notes every promise that is broken on the way.
 final class ScriptedRequests: RequestHandler {

@@ -1,5 +1,5 @@
-import Bytes
 import CommandLineTool
+import Wire
 
 /// When a task may begin, as the command line says it.
 enum TaskMomentTarget {

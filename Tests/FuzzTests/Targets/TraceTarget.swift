@@ -1,6 +1,5 @@
-import Bytes
-import Simulation
-import Text
+import Policy
+import Wire
 
 /// Traces of the simulator.
 enum TraceTarget {

@@ -1,6 +1,6 @@
 import BackgroundTransfers
 import Testing
-import Text
+import Wire
 
 @Suite("What a reader of events is told")
 struct SessionFollowerTests {

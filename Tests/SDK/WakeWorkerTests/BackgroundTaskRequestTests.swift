@@ -1,7 +1,7 @@
 import Foundation
 import Testing
-import Text
 import WakeWorker
+import Wire
 
 @Suite("Requests of background tasks", .timeLimit(.minutes(15)))
 struct BackgroundTaskRequestTests {

@@ -1,6 +1,6 @@
 import Testing
-import WakeFormat
 import WakeWorker
+import Wire
 
 @Suite("What a worker says of wakes that it has no handler for")
 struct RefusedKindsTests {

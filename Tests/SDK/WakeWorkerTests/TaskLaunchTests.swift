@@ -1,7 +1,7 @@
 import Synchronization
 import Testing
-import WakeFormat
 import WakeWorker
+import Wire
 
 @Suite("Launches that a program hands on", .serialized, .timeLimit(.minutes(15)))
 struct TaskLaunchTests {

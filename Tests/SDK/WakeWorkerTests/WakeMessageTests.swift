@@ -1,6 +1,6 @@
 import Testing
-import WakeFormat
 import WakeWorker
+import Wire
 
 @Suite("Wakes that were read, as a session takes them")
 struct WakeMessageTests {

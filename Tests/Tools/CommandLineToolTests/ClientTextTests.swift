@@ -3,7 +3,7 @@ import Foundation
 import Gateway
 import HTTPClient
 import Testing
-import Text
+import Wire
 
 @Suite("What client commands say")
 struct ClientTextTests {

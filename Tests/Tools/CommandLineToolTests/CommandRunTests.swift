@@ -1,7 +1,7 @@
 import CommandLineTool
 import Testing
-import WakeFormat
 import WakeWorker
+import Wire
 
 @Suite("What a command gets to know of its wake, and what its exit status says")
 struct CommandRunTests {

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import WakeFormat
+import Wire
 
 @Suite("What is shown of what happens")
 struct EventTextTests {

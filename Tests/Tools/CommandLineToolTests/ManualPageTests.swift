@@ -1,5 +1,5 @@
 import CommandLineTool
-import Settings
+import Gateway
 import Testing
 
 @Suite("Manual pages made from the definitions")

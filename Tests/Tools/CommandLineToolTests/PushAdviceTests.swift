@@ -1,7 +1,7 @@
-import APNSProtocol
 import CommandLineTool
 import HTTPClient
 import Testing
+import Wire
 
 @Suite("What is said of the answer to a push")
 struct PushAdviceTests {

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import Text
+import Wire
 
 struct PushListCommandTests {
     private func parsed(_ line: String) throws -> ParsedCommand {

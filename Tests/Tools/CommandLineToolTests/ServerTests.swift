@@ -1,8 +1,7 @@
-import Access
 import CommandLineTool
 import Foundation
+import Gateway
 import Glibc
-import Settings
 import Testing
 
 @Suite("What servers leave for others")

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import Text
+import Wire
 
 @Suite("Bars of continued tasks", .timeLimit(.minutes(15)))
 struct TaskProgressTests {

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import Text
+import Wire
 
 @Suite("What is told of background tasks", .timeLimit(.minutes(15)))
 struct TaskTextTests {

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import Text
+import Wire
 
 @Suite("Who waits for a task to end", .timeLimit(.minutes(15)))
 struct TaskWaitTests {

@@ -1,7 +1,7 @@
 import CommandLineTool
 import HTTPClient
 import Testing
-import Text
+import Wire
 
 @Suite("No text of the command line passes on what a terminal would obey")
 struct TerminalFilterTests {

@@ -2,7 +2,7 @@ import BackgroundTransfers
 import CommandLineTool
 import Foundation
 import Testing
-import Text
+import Wire
 
 @Suite("What is told of transfers", .timeLimit(.minutes(15)))
 struct TransferTextTests {

@@ -1,6 +1,6 @@
 import CommandLineTool
 import Testing
-import Text
+import Wire
 
 @Suite("The view of stats --watch")
 struct WatchViewTests {

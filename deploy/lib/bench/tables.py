@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-PAGE = "Sources/Gateway/Gateway/Gateway.docc/Speed.md"
+PAGE = "Sources/Server/Gateway/Gateway.docc/Speed.md"
 # Everything from here to the end of the page is written by `write`, so that no figure is typed by hand.
 HEADING = "## Figures\n"
 

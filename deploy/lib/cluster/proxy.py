@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 READ_BYTES = 65536
-# The name of the statement that ends a transaction of a gateway (Sources/Drivers/PostgresStore/CommitStatement.swift).
+# The name of the statement that ends a transaction of a gateway (Sources/Cluster/PostgresStore/Store/CommitStatement.swift).
 COMMIT = b"wakegate_commit"
 
 

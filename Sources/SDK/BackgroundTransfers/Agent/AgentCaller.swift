@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-package import Text
+package import Wire
 
 /// Asks the agent, and waits for its answer.
 package struct AgentCaller: Sendable {

@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// What happens in a session: see ``BackgroundSession/events``.
 ///

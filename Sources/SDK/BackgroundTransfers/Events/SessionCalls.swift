@@ -1,6 +1,6 @@
 import HTTPClient
 import Synchronization
-package import Text
+package import Wire
 
 /// The requests that one session makes of the agent.
 package final class SessionCalls: Sendable {

@@ -1,5 +1,5 @@
 public import FoundationEssentials
-package import Text
+package import Wire
 
 /// A transfer as the agent knows it at one moment.
 ///

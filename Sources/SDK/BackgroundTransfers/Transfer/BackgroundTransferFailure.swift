@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// Why a transfer, or its last try, has failed.
 public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Text
+import Wire
 
 extension JSONValue {
     var text: String? {

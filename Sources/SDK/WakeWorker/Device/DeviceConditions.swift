@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// In what state a device is: what the gateway looks at before it wakes it.
 ///

@@ -1,5 +1,6 @@
 internal import LinuxConditions
 
+
 /// Which conditions of a Linux machine are reported: see ``WakeWorker/reportMachineConditions(for:_:)``.
 ///
 /// ```swift

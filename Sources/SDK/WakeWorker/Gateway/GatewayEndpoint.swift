@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 /// Where the gateway is, and how to ask it.
 struct GatewayEndpoint: Sendable {

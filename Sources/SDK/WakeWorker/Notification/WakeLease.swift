@@ -1,5 +1,5 @@
 import Synchronization
-import WakeFormat
+import Wire
 
 /// How long a wake may run: what its handler and its worker both know of it.
 final class WakeLease: Sendable {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-package import WakeFormat
+package import Wire
 
 /// A wake: a silent push, or several in one, for one device.
 ///

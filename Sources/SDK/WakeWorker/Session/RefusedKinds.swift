@@ -1,4 +1,4 @@
-package import WakeFormat
+package import Wire
 
 /// The kinds of wakes that a worker has no handler for, each said once.
 package struct RefusedKinds: Sendable {

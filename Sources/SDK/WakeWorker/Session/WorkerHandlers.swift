@@ -1,4 +1,4 @@
-import WakeFormat
+import Wire
 
 /// What a worker does with what comes on its stream.
 struct WorkerHandlers: Sendable {

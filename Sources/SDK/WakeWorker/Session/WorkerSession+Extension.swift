@@ -1,5 +1,5 @@
 import HTTPClient
-import WakeFormat
+import Wire
 
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {

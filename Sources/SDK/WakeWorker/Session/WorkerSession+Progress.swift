@@ -1,6 +1,5 @@
 import HTTPClient
-import Text
-import WakeFormat
+import Wire
 
 extension WorkerSession {
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {

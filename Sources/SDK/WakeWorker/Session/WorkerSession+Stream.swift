@@ -1,5 +1,5 @@
 import HTTPClient
-import WakeFormat
+import Wire
 
 extension WorkerSession {
     func subscriptionMoment(on loop: HTTPLoop) {

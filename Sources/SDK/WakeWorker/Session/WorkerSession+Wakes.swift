@@ -1,7 +1,6 @@
 import HTTPClient
 import Platform
-import Text
-import WakeFormat
+import Wire
 
 extension WorkerSession {
     /// A push's wake came.

@@ -1,4 +1,4 @@
-import WakeFormat
+import Wire
 
 /// One launch of a background task, or the word that transfers of a session have finished, for its handler.
 ///

@@ -1,4 +1,4 @@
-import WakeFormat
+import Wire
 
 /// Why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
 public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {

@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// Submits and cancels requests of background tasks of one device.
 ///

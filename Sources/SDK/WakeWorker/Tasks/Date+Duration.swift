@@ -1,5 +1,5 @@
 public import FoundationEssentials
-import WakeFormat
+import Wire
 
 extension Duration {
     /// So many minutes.

@@ -1,5 +1,5 @@
 public import FoundationEssentials
-package import Text
+package import Wire
 
 /// What became of a request that was submitted.
 public struct BackgroundTaskSubmission: Hashable, Sendable {

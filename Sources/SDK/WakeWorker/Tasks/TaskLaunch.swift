@@ -1,4 +1,4 @@
-package import WakeFormat
+package import Wire
 
 /// One launch of a background task, or the word that transfers of a session have finished, as its wake says it: for
 /// programs that hand it on, and that take every kind.

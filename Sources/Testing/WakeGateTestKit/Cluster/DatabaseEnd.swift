@@ -1,4 +1,4 @@
-import ClusterStore
+import Engine
 
 /// How a transaction of a simulated database ended.
 enum DatabaseEnd {

@@ -1,7 +1,6 @@
-package import Bytes
-package import ClusterStore
-package import DeviceEngine
-package import LaunchPolicy
+package import Engine
+package import Policy
+package import Wire
 
 /// What a simulated database has seen, in its order, for checkers that trust no gateway.
 package struct DatabaseLog {

@@ -1,7 +1,6 @@
-package import Bytes
-package import ClusterStore
-package import DeviceEngine
-package import LaunchPolicy
+package import Engine
+package import Policy
+package import Wire
 
 /// The tables of a simulated database, as of its last commit.
 package struct DatabaseRows {

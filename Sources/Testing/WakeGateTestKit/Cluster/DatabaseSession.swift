@@ -1,4 +1,4 @@
-import ClusterStore
+import Engine
 
 /// One run of a gateway, as a simulated database knows it.
 final class DatabaseSession {

@@ -1,7 +1,6 @@
-import Bytes
-import ClusterStore
-import DeviceEngine
-import LaunchPolicy
+import Engine
+import Policy
+import Wire
 
 /// One transaction of a simulated database, as its server knows it, and how far its client has come with it.
 final class DatabaseTransaction {

@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 extension DeviceToken {
     /// Whether it comes before another in the order in which a database has bytes.

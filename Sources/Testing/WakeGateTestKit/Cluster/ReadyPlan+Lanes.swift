@@ -1,6 +1,5 @@
-import ClusterStore
-import DeviceEngine
-import LaunchPolicy
+import Engine
+import Policy
 
 extension ReadyPlan {
     /// Whether a lane that waits for `target` is asked for.

@@ -1,5 +1,4 @@
-package import ClusterStore
-import DeviceEngine
+package import Engine
 
 /// A gateway's way to a `SimulatedDatabase`: what it asks travels there, and what comes back rings.
 ///

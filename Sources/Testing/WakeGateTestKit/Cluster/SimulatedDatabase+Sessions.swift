@@ -1,5 +1,4 @@
-import ClusterStore
-import DeviceEngine
+import Engine
 
 // MARK: - Gateways come and go
 

@@ -1,7 +1,6 @@
-import Bytes
-import ClusterStore
-import DeviceEngine
-import LaunchPolicy
+import Engine
+import Policy
+import Wire
 
 // MARK: - Rows
 

@@ -1,7 +1,6 @@
-import Bytes
-import ClusterStore
-import DeviceEngine
-package import LaunchPolicy
+import Engine
+package import Policy
+import Wire
 
 /// A database in memory and in virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///

@@ -1,6 +1,5 @@
-package import DeviceEngine
-package import DeviceJournal
-package import History
+package import Engine
+package import Storage
 
 /// How a simulated gateway dies.
 package enum SimulatedDeath: CaseIterable, Sendable {

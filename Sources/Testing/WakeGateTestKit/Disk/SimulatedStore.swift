@@ -1,5 +1,5 @@
-package import Bytes
-package import DeviceEngine
+package import Engine
+package import Wire
 
 /// Keeps records in memory the way a disk does: it fails on command, and what a failed sync leaves is open.
 ///

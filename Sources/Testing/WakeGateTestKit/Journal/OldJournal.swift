@@ -1,7 +1,6 @@
-import Bytes
-import DeviceJournal
 import Foundation
-package import SQLite
+package import Storage
+import Wire
 
 /// Journals as versions of WakeGate wrote them that knew format 1: rows do not name the ones before them, and there is
 /// no mark beside the file.

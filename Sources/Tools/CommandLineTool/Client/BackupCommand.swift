@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 extension CommandDefinition {
     package static let backup = CommandDefinition(

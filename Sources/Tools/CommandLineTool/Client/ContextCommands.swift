@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Platform
-import Text
+import Wire
 
 extension CommandDefinition {
     private static let name = ArgumentDefinition("NAME", "the context's name")

@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Platform
-import Text
+import Wire
 
 /// One gateway as a context names it, with what is shown to it.
 struct GatewayContext: Codable, Hashable {

@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 extension CommandDefinition {
     private static let token = ArgumentDefinition("TOKEN", "the device token, hexadecimal")

@@ -1,5 +1,5 @@
 import HTTPClient
-import WakeFormat
+import Wire
 
 extension CommandDefinition {
     package static let events = CommandDefinition(

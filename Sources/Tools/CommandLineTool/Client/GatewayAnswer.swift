@@ -1,5 +1,5 @@
 package import HTTPClient
-package import Text
+package import Wire
 
 /// Reads the answers of a gateway.
 package enum GatewayAnswer {

@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 extension CommandDefinition {
     package static let health = CommandDefinition(

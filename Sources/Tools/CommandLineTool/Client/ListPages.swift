@@ -1,5 +1,5 @@
 import HTTPClient
-import Text
+import Wire
 
 /// A list that a gateway tells page by page, shown as one.
 struct ListPages {

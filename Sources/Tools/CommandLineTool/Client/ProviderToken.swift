@@ -1,4 +1,4 @@
-import Bytes
+import Wire
 
 /// The token that shows a provider, as APNs asks for it: a JSON web token signed by ES256.
 package struct ProviderToken: Hashable, Sendable {

@@ -1,5 +1,5 @@
-import APNSProtocol
 import Glibc
+import Wire
 
 /// What the answer to a push means, and what to do about it.
 package struct PushAdvice: Sendable {

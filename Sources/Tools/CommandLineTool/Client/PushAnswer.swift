@@ -1,6 +1,5 @@
-package import APNSProtocol
 package import HTTPClient
-import Text
+package import Wire
 
 /// What the gateway answered to a push, in words.
 package struct PushAnswer: Sendable {

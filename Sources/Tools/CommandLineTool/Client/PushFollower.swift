@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// Follows one push to its end in the gateway's delivery log, and shows each step once.
 struct PushFollower {

@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-package import Text
+package import Wire
 
 extension CommandDefinition {
     package static let pushList = CommandDefinition(

@@ -1,8 +1,6 @@
-import APNSProtocol
-import Bytes
 import Glibc
 import Platform
-import Text
+import Wire
 
 /// What `--payload` names: JSON, the file of `@FILE`, or standard input.
 package enum PushPayloadOption {

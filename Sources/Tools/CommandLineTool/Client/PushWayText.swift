@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// The way of one push for people, a line for every step.
 package struct PushWayText {

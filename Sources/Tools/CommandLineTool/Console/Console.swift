@@ -1,8 +1,7 @@
-import Bytes
 import Glibc
 package import Platform
 import Synchronization
-import Text
+import Wire
 
 /// The program's standard output and standard error. Everything that is written passes the filter of `TerminalText`,
 /// but for what views draw with the controls of a terminal.

@@ -1,5 +1,4 @@
-import Text
-package import WakeFormat
+package import Wire
 
 /// What happens at a gateway, for people: a line for each thing.
 package enum EventText {

@@ -1,5 +1,5 @@
-package import Settings
-package import WakeFormat
+package import Gateway
+package import Wire
 
 /// What the commands use of the rest of the program.
 package struct CommandEnvironment: Sendable {

@@ -1,4 +1,4 @@
-import Settings
+import Gateway
 
 /// The help, made from the definitions.
 package enum HelpText {

@@ -1,4 +1,4 @@
-import Settings
+import Gateway
 
 /// One option of a command, as the parser, the help, the manual and the completions know it.
 package struct OptionDefinition: Sendable {

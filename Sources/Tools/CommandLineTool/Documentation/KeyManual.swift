@@ -1,4 +1,4 @@
-import Settings
+import Gateway
 
 /// A key of the configuration as the help and the manual explain it.
 struct KeyManual: Sendable {

@@ -1,5 +1,5 @@
-import LaunchPolicy
-import Settings
+import Gateway
+import Policy
 
 /// A page of the manual, made from the definitions.
 package struct ManualPage: Sendable {

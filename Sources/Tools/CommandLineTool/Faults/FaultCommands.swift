@@ -1,6 +1,6 @@
 import Gateway
 import HTTPClient
-package import Text
+package import Wire
 
 extension CommandDefinition {
     package static let faultsList = CommandDefinition(

@@ -1,6 +1,5 @@
-import Access
-import Settings
-import Text
+import Gateway
+import Wire
 
 extension CommandDefinition {
     private static let folderOptions = [

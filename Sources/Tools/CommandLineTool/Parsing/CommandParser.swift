@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// Reads command lines by the definitions of the commands.
 package struct CommandParser {

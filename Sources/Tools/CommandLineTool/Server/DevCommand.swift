@@ -1,9 +1,8 @@
-import FaultInjection
+package import Gateway
 import Glibc
-import LaunchPolicy
 import Platform
-package import Settings
-import WakeFormat
+import Policy
+import Wire
 
 extension CommandDefinition {
     package static let dev = CommandDefinition(

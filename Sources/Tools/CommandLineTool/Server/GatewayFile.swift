@@ -1,7 +1,7 @@
 import FoundationEssentials
+package import Gateway
 import Glibc
 import Platform
-package import Settings
 
 /// `gateway.json` in the state folder of a running `wakegate dev`: how client commands find it.
 package struct GatewayFile: Codable, Hashable, Sendable {

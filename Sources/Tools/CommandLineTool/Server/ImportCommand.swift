@@ -1,6 +1,5 @@
 import Gateway
 import Platform
-import Settings
 
 extension CommandDefinition {
     package static let importState = CommandDefinition(

@@ -1,4 +1,4 @@
-package import Settings
+package import Gateway
 
 /// Command lines that try out a gateway, ready to be pasted.
 package struct ReadyCommands: Sendable {

@@ -1,10 +1,7 @@
-import Answers
-import EngineRoom
 import Gateway
 import Glibc
 import HTTPTransport
 import ServiceManager
-import Settings
 
 extension CommandDefinition {
     package static let serve = CommandDefinition(

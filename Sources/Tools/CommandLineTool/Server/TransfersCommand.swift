@@ -1,6 +1,6 @@
+import Gateway
 import Platform
 import ServiceManager
-import Settings
 import TransferAgent
 
 extension CommandDefinition {

@@ -1,7 +1,6 @@
 import Glibc
-import LaunchPolicy
 import Platform
-import Simulation
+import Policy
 
 extension CommandDefinition {
     package static let simulate = CommandDefinition(

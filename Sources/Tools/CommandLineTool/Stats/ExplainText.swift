@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// What the gateway knows of one device, for people.
 package enum ExplainText {

@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// The gateway's statistics, for people.
 package enum StatsText {

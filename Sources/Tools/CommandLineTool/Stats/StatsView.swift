@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// What `wakegate stats --watch` shows.
 struct StatsView: WatchedView {

@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// What a view shows: the gateway as it said it was last, what it was before, and whether it is there.
 package struct WatchModel: Sendable {

@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// The counters and gauges of one second that a view draws lines of.
 package struct WatchSample: Sendable {

@@ -1,5 +1,5 @@
 import FoundationEssentials
-import Text
+import Wire
 
 /// Draws a model as lines of a terminal.
 package struct WatchView: Sendable {

@@ -1,6 +1,6 @@
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// `wakegate task`.
 package enum TaskCommands {

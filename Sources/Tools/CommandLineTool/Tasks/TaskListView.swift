@@ -1,5 +1,5 @@
 import Platform
-package import Text
+package import Wire
 
 /// What `wakegate task list --watch` knows: the tasks as the gateway said they were last, and how fast they are.
 package struct TaskListModel: Sendable {

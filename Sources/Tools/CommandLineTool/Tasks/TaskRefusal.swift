@@ -1,5 +1,5 @@
 package import HTTPClient
-import Text
+import Wire
 
 /// What a gateway that refuses a command about tasks says, and what to do about it with this program.
 package enum TaskRefusal {

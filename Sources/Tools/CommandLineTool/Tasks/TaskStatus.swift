@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// What a gateway says of one task, as far as views need it.
 package struct TaskStatus: Hashable, Sendable {

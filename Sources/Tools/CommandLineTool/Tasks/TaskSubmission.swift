@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// What `wakegate task submit` asks for, as the body of its request.
 package enum TaskSubmission {

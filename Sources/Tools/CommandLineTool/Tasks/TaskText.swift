@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// What a gateway answers about background tasks, for people.
 package enum TaskText {

@@ -1,4 +1,4 @@
-package import Text
+package import Wire
 
 /// How a task came to its end, for the exit status of whoever waits for it.
 package enum TaskEnding: Hashable, Sendable {

@@ -1,7 +1,7 @@
 import Glibc
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// `wakegate task submit --wait`: shows how far the task is until it has ended, and cancels it when it is told to stop.
 struct TaskWaitSession {

@@ -1,9 +1,8 @@
-import Access
 import FoundationEssentials
+import Gateway
 import Glibc
 import Platform
-import Settings
-import Text
+import Wire
 
 extension CommandDefinition {
     private static let folderOptions = [

@@ -1,6 +1,6 @@
-import Access
+import Gateway
 import Platform
-import Text
+import Wire
 
 /// `wakegate token list`.
 enum TokenListCommand {

@@ -1,5 +1,5 @@
 import HTTPClient
-package import Text
+package import Wire
 
 extension CommandDefinition {
     private static let topicName = ArgumentDefinition("TOPIC", "the topic")

@@ -1,5 +1,5 @@
 import BackgroundTransfers
-import Text
+import Wire
 
 /// The agent and the session that a command line names.
 struct TransferClient {

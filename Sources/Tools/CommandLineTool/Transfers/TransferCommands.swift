@@ -1,9 +1,8 @@
 package import BackgroundTransfers
-import Bytes
 import FoundationEssentials
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// `wakegate transfer`.
 package enum TransferCommands {

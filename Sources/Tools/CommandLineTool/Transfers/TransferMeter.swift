@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// How fast transfers are, and what is left of them.
 ///

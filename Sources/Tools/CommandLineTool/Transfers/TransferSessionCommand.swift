@@ -1,7 +1,7 @@
 package import BackgroundTransfers
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// `wakegate transfer session`.
 package enum TransferSessionCommand {

@@ -1,6 +1,6 @@
 package import BackgroundTransfers
 import Platform
-package import Text
+package import Wire
 
 /// What an agent says of sessions and transfers, for people.
 package enum TransferText {

@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// One line of a terminal view, in parts of different looks.
 package struct StyledLine: Sendable {

@@ -1,7 +1,7 @@
 import FoundationEssentials
 import Glibc
 import Platform
-import Text
+import Wire
 
 /// What a view that stays shows of the answers that come.
 protocol WatchedView {

@@ -1,7 +1,7 @@
 import Glibc
 import HTTPClient
 import Platform
-import Text
+import Wire
 
 /// Keeps asking a gateway how something is, and notices when it is gone and when it is back.
 final class WatchConnection {

@@ -1,6 +1,6 @@
 import Glibc
 import Platform
-import Text
+import Wire
 
 /// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
 ///

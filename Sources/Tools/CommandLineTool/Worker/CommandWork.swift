@@ -1,5 +1,5 @@
-package import WakeFormat
 package import WakeWorker
+package import Wire
 
 /// What a command is run for: a wake, and what the command gets to know of it.
 package struct CommandWork: Sendable {

@@ -1,4 +1,4 @@
-import Text
+import Wire
 
 /// Turns what a command writes into lines that begin with the id of its wake; a pure machine.
 ///

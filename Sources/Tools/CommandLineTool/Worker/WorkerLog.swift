@@ -1,5 +1,5 @@
-package import WakeFormat
 import WakeWorker
+package import Wire
 
 /// What a worker says of itself on standard error, in the words of the command line.
 package struct WorkerLog: Sendable {

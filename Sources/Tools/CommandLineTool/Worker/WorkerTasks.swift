@@ -1,7 +1,6 @@
 import Synchronization
-import Text
-import WakeFormat
 import WakeWorker
+import Wire
 
 /// What a worker's command is run for besides pushes, as its options say.
 package struct WorkerTasks: Hashable, Sendable {

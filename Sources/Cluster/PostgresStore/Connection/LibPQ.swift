@@ -1,0 +1,279 @@
+// The one file that knows libpq.
+internal import CPostgreSQL
+internal import Wire
+
+/// A connection of libpq: the handle, its calls, and what it says without being asked.
+@safe
+final class LibPQ {
+    /// What a connection that is being made waits for.
+    enum Polling {
+        case readable, writable, nothing, failed
+    }
+
+    /// The most notices that are kept until somebody takes them.
+    static let noticesMax = 256
+
+    /// What the server told besides answers; of very many the first ones.
+    private(set) var notices: [PostgresNotice] = []
+    /// What the server said of why it ends the connection, to a session that asked nothing.
+    private(set) var ending: PostgresNotice?
+
+    private let connection: OpaquePointer?
+    private var values: [UnsafePointer<CChar>?] = unsafe []
+    private var lengths: [Int32] = []
+    private var formats: [Int32] = []
+
+    /// Begins to make a connection; nothing is sent before `poll`.
+    init(_ words: ConnectionWords) {
+        var text: [CChar] = []
+        var places: [(keyword: Int, value: Int)] = []
+        for word in words.words {
+            let keyword = text.count
+            text += word.keyword.utf8CString
+            places.append((keyword, text.count))
+            text += word.value.utf8CString
+        }
+        unsafe self.connection = unsafe text.withUnsafeBufferPointer { text in
+            let base = text.baseAddress
+            var keywords = unsafe places.map { place in unsafe base.map { unsafe $0 + place.keyword } }
+            var values = unsafe places.map { place in unsafe base.map { unsafe $0 + place.value } }
+            unsafe keywords.append(nil)
+            unsafe values.append(nil)
+            return unsafe PQconnectStartParams(keywords, values, 1)
+        }
+        // The code of a refusal is told in its text alone.
+        unsafe PQsetErrorVerbosity(self.connection, PQERRORS_VERBOSE)
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe PQsetNoticeReceiver(
+            self.connection,
+            { context, result in
+                guard let context = unsafe context, let result = unsafe result else { return }
+                unsafe Unmanaged<LibPQ>.fromOpaque(context).takeUnretainedValue().noticed(ResultFields(result))
+            },
+            context
+        )
+    }
+
+    deinit { unsafe PQfinish(self.connection) }
+
+    /// What libpq reads in a connection string; nil when it cannot. What it says then is not repeated: parts of the
+    /// string are in it.
+    static func options(parsing text: String) -> [String: String]? {
+        var message: UnsafeMutablePointer<CChar>?
+        let options = unsafe PQconninfoParse(text, &message)
+        unsafe PQfreemem(message)
+        return unsafe self.values(of: options)
+    }
+
+    private static func values(of options: UnsafeMutablePointer<PQconninfoOption>?) -> [String: String]? {
+        guard let options = unsafe options else { return nil }
+        defer { unsafe PQconninfoFree(options) }
+        var values: [String: String] = [:]
+        var option = unsafe options
+        while let keyword = unsafe option.pointee.keyword {
+            if let value = unsafe option.pointee.val {
+                unsafe values[String(cString: keyword)] = String(cString: value)
+            }
+            unsafe option += 1
+        }
+        return values
+    }
+
+    // MARK: What it is
+
+    /// What is in force, with what a service file and the environment say; nil when there is no memory for it.
+    var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
+
+    var descriptor: Int32 { unsafe PQsocket(self.connection) }
+    var host: String { unsafe PQhost(self.connection).map { unsafe String(cString: $0) } ?? "" }
+    var port: String { unsafe PQport(self.connection).map { unsafe String(cString: $0) } ?? "" }
+    var backend: Int32 { unsafe PQbackendPID(self.connection) }
+    var version: Int { unsafe Int(PQserverVersion(self.connection)) }
+    var isEncrypted: Bool { unsafe PQsslInUse(self.connection) != 0 }
+    var isBad: Bool { unsafe PQstatus(self.connection) == CONNECTION_BAD }
+    var message: String { unsafe String(cString: PQerrorMessage(self.connection)) }
+
+    var transaction: PostgresTransaction {
+        switch unsafe PQtransactionStatus(self.connection) {
+        case PQTRANS_IDLE: .none
+        case PQTRANS_INTRANS: .open
+        case PQTRANS_INERROR: .failed
+        case PQTRANS_ACTIVE: .busy
+        case _: .unknown
+        }
+    }
+
+    // MARK: Making it
+
+    /// Goes on with making the connection.
+    func poll() -> Polling {
+        switch unsafe PQconnectPoll(self.connection) {
+        case PGRES_POLLING_READING: .readable
+        case PGRES_POLLING_WRITING: .writable
+        case PGRES_POLLING_OK: .nothing
+        case _: .failed
+        }
+    }
+
+    /// Has a connection that is made take statements behind each other, without blocking.
+    ///
+    /// - Returns: whether it does.
+    func beginPipeline() -> Bool {
+        unsafe PQsetErrorVerbosity(self.connection, PQERRORS_DEFAULT)
+        return unsafe PQsetnonblocking(self.connection, 1) == 0 && PQenterPipelineMode(self.connection) == 1
+    }
+
+    /// Has a connection on which nothing is under way take one statement at a time, and wait for it.
+    func endPipeline() -> Bool {
+        unsafe PQexitPipelineMode(self.connection) == 1 && PQsetnonblocking(self.connection, 0) == 0
+    }
+
+    // MARK: Sending; each says whether it was taken
+
+    func prepare(_ name: String, _ sql: String) -> Bool {
+        unsafe PQsendPrepare(self.connection, name, sql, 0, nil) == 1
+    }
+
+    func query(_ sql: String) -> Bool {
+        unsafe PQsendQueryParams(self.connection, sql, 0, nil, nil, nil, nil, 1) == 1
+    }
+
+    func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> Bool {
+        self.point(to: parameters)
+        let count = Int32(parameters.count)
+        return unsafe PQsendQueryParams(self.connection, sql, count, nil, self.values, self.lengths, self.formats, 1)
+            == 1
+    }
+
+    func execute(_ name: String, _ parameters: borrowing PostgresParameters) -> Bool {
+        self.point(to: parameters)
+        let count = Int32(parameters.count)
+        return unsafe PQsendQueryPrepared(self.connection, name, count, self.values, self.lengths, self.formats, 1)
+            == 1
+    }
+
+    func sync() -> Bool { unsafe PQpipelineSync(self.connection) == 1 }
+
+    /// Hands what was sent to the system; 0 when nothing is left, 1 when some is, -1 when the connection is lost.
+    func flush() -> Int32 { unsafe PQflush(self.connection) }
+
+    /// Carries out statements, and waits for that.
+    func script(_ sql: String) -> LibPQResult? {
+        guard let result = unsafe PQexec(self.connection, sql) else { return nil }
+        return unsafe LibPQResult(result)
+    }
+
+    /// Notes where libpq finds each parameter, which it copies before it returns.
+    private func point(to parameters: borrowing PostgresParameters) {
+        unsafe self.values.removeAll(keepingCapacity: true)
+        self.lengths.removeAll(keepingCapacity: true)
+        // There is an address for a value of no bytes, too: by it libpq tells one from NULL.
+        let base = unsafe parameters.bytes.buffer.baseAddress
+        for place in parameters.places {
+            let start = unsafe base.map { unsafe ($0 + place.offset).assumingMemoryBound(to: CChar.self) }
+            unsafe self.values.append(place.count < 0 ? nil : start)
+            self.lengths.append(Int32(max(0, place.count)))
+        }
+        while self.formats.count < parameters.count { self.formats.append(1) }
+    }
+
+    // MARK: Reading
+
+    /// Takes what has come; false when the connection is lost.
+    func consume() -> Bool { unsafe PQconsumeInput(self.connection) == 1 }
+
+    /// Whether the next result is not here yet.
+    var isBusy: Bool { unsafe PQisBusy(self.connection) != 0 }
+
+    /// The next result; nil ends those of one statement.
+    func next() -> LibPQResult? {
+        guard let result = unsafe PQgetResult(self.connection) else { return nil }
+        return unsafe LibPQResult(result)
+    }
+
+    func notification() -> PostgresNotification? {
+        guard let notify = unsafe PQnotifies(self.connection) else { return nil }
+        defer { unsafe PQfreemem(notify) }
+        return unsafe PostgresNotification(
+            channel: String(cString: notify.pointee.relname),
+            payload: String(cString: notify.pointee.extra),
+            sender: notify.pointee.be_pid
+        )
+    }
+
+    func takeNotices() -> [PostgresNotice] {
+        defer { self.notices.removeAll() }
+        return self.notices
+    }
+
+    private func noticed(_ fields: ResultFields) {
+        let notice = PostgresNotice(
+            state: fields.state ?? "",
+            severity: fields.severity,
+            message: ConnectFailure.line(fields.message) ?? ""
+        )
+        if fields.isFatal { self.ending = notice }
+        if self.notices.count < Self.noticesMax { self.notices.append(notice) }
+    }
+}
+
+/// What came of a statement, freed with the last reference.
+@safe
+final class LibPQResult {
+    enum Status {
+        case rows, failed, aborted, synced
+    }
+
+    private let result: OpaquePointer
+
+    fileprivate init(_ result: OpaquePointer) { unsafe self.result = result }
+
+    deinit { unsafe PQclear(self.result) }
+
+    var status: Status {
+        switch unsafe PQresultStatus(self.result) {
+        case PGRES_PIPELINE_SYNC: .synced
+        case PGRES_PIPELINE_ABORTED: .aborted
+        case PGRES_COMMAND_OK, PGRES_TUPLES_OK, PGRES_EMPTY_QUERY: .rows
+        case _: .failed
+        }
+    }
+
+    var rowCount: Int { unsafe Int(PQntuples(self.result)) }
+    var columnCount: Int { unsafe Int(PQnfields(self.result)) }
+    var tag: String { unsafe String(cString: PQcmdStatus(self.result)) }
+    var affected: String { unsafe String(cString: PQcmdTuples(self.result)) }
+    var fields: ResultFields { unsafe ResultFields(self.result) }
+
+    /// The bytes of a value, valid as long as this is kept; nil for NULL.
+    func bytes(_ row: Int, _ column: Int) -> ByteView? {
+        precondition(row >= 0 && row < self.rowCount && column >= 0 && column < self.columnCount, "no such value")
+        let (row, column) = (Int32(row), Int32(column))
+        guard unsafe PQgetisnull(self.result, row, column) == 0 else { return nil }
+        let count = unsafe Int(PQgetlength(self.result, row, column))
+        guard count > 0, let base = unsafe PQgetvalue(self.result, row, column) else { return ByteView() }
+        return unsafe ByteView(UnsafeRawBufferPointer(start: base, count: count))
+    }
+}
+
+/// What stands in an answer that is no row.
+struct ResultFields {
+    /// The SQLSTATE; nil when it is libpq that speaks, and not a server.
+    let state: String?
+    /// Never translated.
+    let severity: String
+    /// The server's first line, or all that libpq says.
+    let message: String
+
+    /// Whether the server ends the connection with it.
+    var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
+
+    fileprivate init(_ result: OpaquePointer) {
+        func field(_ letter: Unicode.Scalar) -> String? {
+            unsafe PQresultErrorField(result, Int32(letter.value)).map { unsafe String(cString: $0) }
+        }
+        self.state = field("C")
+        self.severity = field("V") ?? field("S") ?? ""
+        self.message = unsafe field("M") ?? String(cString: PQresultErrorMessage(result))
+    }
+}

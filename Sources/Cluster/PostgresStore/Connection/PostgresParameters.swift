@@ -1,0 +1,100 @@
+package import Wire
+
+/// The parameters of one statement, in their order and in binary, in one buffer that is kept when it is emptied.
+package struct PostgresParameters: ~Copyable {
+    /// Where a parameter lies in the buffer.
+    struct Place {
+        let offset: Int
+        /// -1 for NULL.
+        let count: Int
+    }
+
+    private(set) var places: [Place] = []
+    private var buffer = ByteBuffer()
+
+    package init() { self.appendMark() }
+
+    package var count: Int { self.places.count }
+
+    /// The bytes of all, one after the other, behind one that is nobody's.
+    var bytes: ByteView { self.buffer.view }
+
+    /// Drops every parameter and keeps the memory.
+    package mutating func removeAll() {
+        self.places.removeAll(keepingCapacity: true)
+        self.buffer.removeAll()
+        self.appendMark()
+    }
+
+    package mutating func append(_ value: Bool) {
+        self.begin(1)
+        self.buffer.append(value ? 1 : 0)
+    }
+
+    package mutating func append(_ value: Int16) { self.append(integer: value) }
+
+    package mutating func append(_ value: Int32) { self.append(integer: value) }
+
+    package mutating func append(_ value: Int64) { self.append(integer: value) }
+
+    package mutating func append(_ bytes: ByteView) {
+        self.begin(bytes.count)
+        self.buffer.append(bytes)
+    }
+
+    package mutating func append(_ bytes: [UInt8]) {
+        self.begin(bytes.count)
+        self.buffer.append(bytes)
+    }
+
+    /// Appends text. PostgreSQL's text holds no NUL: a statement with one fails.
+    package mutating func append(_ text: String) {
+        self.begin(text.utf8.count)
+        self.buffer.append(text)
+    }
+
+    package mutating func append(_ token: DeviceToken) {
+        self.begin(token.count)
+        token.withBytes { bytes in self.buffer.append(bytes) }
+    }
+
+    /// Appends a wake's id as a uuid.
+    package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
+
+    /// Appends a uuid: its first eight bytes and its last, the first byte highest.
+    package mutating func append(uuid: (UInt64, UInt64)) {
+        self.begin(16)
+        self.buffer.append(memoryOf: uuid.0.bigEndian)
+        self.buffer.append(memoryOf: uuid.1.bigEndian)
+    }
+
+    package mutating func append(_ array: borrowing PostgresArray) { self.append(array.view) }
+
+    package mutating func append(_ texts: [String]) {
+        var array = PostgresArray(.text)
+        for text in texts { array.append(text) }
+        self.append(array)
+    }
+
+    package mutating func append(_ tokens: [DeviceToken]) {
+        var array = PostgresArray(.bytes)
+        for token in tokens { array.append(token) }
+        self.append(array)
+    }
+
+    package mutating func appendNull() {
+        self.places.append(Place(offset: self.buffer.count, count: -1))
+    }
+
+    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
+        self.begin(MemoryLayout<Value>.size)
+        self.buffer.append(memoryOf: value.bigEndian)
+    }
+
+    /// Appends a byte of no parameter: by its address libpq tells a value of no bytes from NULL.
+    private mutating func appendMark() { self.buffer.append(0) }
+
+    private mutating func begin(_ count: Int) {
+        self.places.append(Place(offset: self.buffer.count, count: count))
+    }
+}

@@ -1,0 +1,463 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// A connection that commits: one transaction at a time, each in two exchanges.
+final class CommitLink {
+    /// What a connection is given to do.
+    enum Job {
+        case load(TransactionNumber, LoadPlan)
+        case bury(GatewayNumber)
+    }
+
+    /// A transaction whose rows are locked and read.
+    private struct Open {
+        let number: TransactionNumber
+        let now: Instant
+        let versions: RowVersions
+        /// Whether all gateways that may be attached read bundles of events.
+        let mayBundle: Bool
+    }
+
+    /// A transaction whose commit was sent.
+    private struct Commit {
+        let number: TransactionNumber
+        let gateway: GatewayNumber
+        /// Which one of this connection's.
+        let mark: Int64
+        let books: ConnectionBooks.Step
+        let endedPlace: Int?
+        let ended: [WakeID]
+    }
+
+    private enum Purpose {
+        case setUp, load, blocked, commit, rollback, bury, fold
+    }
+
+    private enum State {
+        /// No connection. Can move to: connecting.
+        case closed
+        /// A connection is made and prepared. Can move to: idle, closed.
+        case connecting
+        case idle
+        /// Rows are locked and read. Can move to: open, idle, closed.
+        case loading(TransactionNumber, LoadStep)
+        /// The engine has the rows. Can move to: committing, idle, closed.
+        case open(Open)
+        /// Can move to: idle, closed, which leaves a doubt.
+        case committing(Commit)
+        case burying(GatewayNumber)
+    }
+
+    /// From 1.
+    private let index: Int16
+    private let state: StoreState
+    private var session: Session<Purpose>?
+    private var phase = State.closed
+    /// A commit whose answer was lost.
+    private var doubt: Commit?
+    private var books = ConnectionBooks()
+    private var mark: Int64 = 0
+    private var epoch: Int64 = 0
+    private var retryAt: Int64 = 0
+    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    /// Whose rows it writes; another number begins anew.
+    private var gateway: GatewayNumber?
+    /// Until when an answer is waited for although the store is not attached any more.
+    private var answerDeadline: Int64?
+    /// Why there is no connection.
+    private(set) var failure: StoreError?
+
+    init(index: Int16, _ state: StoreState) {
+        self.index = index
+        self.state = state
+    }
+
+    var isIdle: Bool { if case .idle = self.phase { true } else { false } }
+    var isClosed: Bool { if case .closed = self.phase { true } else { false } }
+    var isCommitting: Bool { if case .committing = self.phase { true } else { false } }
+
+    /// The transaction that it has open.
+    var open: TransactionNumber? { if case .open(let open) = self.phase { open.number } else { nil } }
+
+    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
+
+    /// When it does something by itself, on the clock that never steps; nil when it need not.
+    var nextMoment: Int64? {
+        switch self.phase {
+        case .closed: self.state.number == nil ? nil : self.retryAt
+        case .connecting: self.session?.server.deadline
+        case .committing: self.answerDeadline
+        case .idle, .loading, .open, .burying: nil
+        }
+    }
+
+    // MARK: Connecting
+
+    /// Does what is due.
+    func timePassed(_ now: Int64) {
+        switch self.phase {
+        case .closed:
+            guard let number = self.state.number, now >= self.retryAt else { return }
+            self.connect(number, now)
+        case .connecting:
+            if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }
+        case .committing:
+            guard let deadline = self.answerDeadline, now >= deadline else { return }
+            self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
+        case .idle, .loading, .open, .burying: ()
+        }
+    }
+
+    private func connect(_ number: GatewayNumber, _ now: Int64) {
+        if self.gateway != number {
+            self.gateway = number
+            self.books = ConnectionBooks()
+            self.mark = 0
+        }
+        // Each load waits for a lock for a moment only. The next try leaves the locked row out.
+        let settings =
+            SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
+            + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
+        let link = PostgresLink(
+            self.state.settings.address,
+            application: "wakegate",
+            settings: settings,
+            firstHost: self.state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
+        self.session = Session(link)
+        self.phase = .connecting
+    }
+
+    private func setUp() {
+        guard let session = self.session, let gateway = self.gateway else { return }
+        session.exchange(.setUp) { sender in
+            sender.query(SessionSetup.durable)
+            for statement in CommitStatement.allCases {
+                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
+            }
+            if let doubt = self.doubt {
+                sender.run(.resolve, self.place(doubt.gateway))
+                var wakes = PostgresArray(.uuid)
+                for wake in doubt.ended { wakes.append(wake) }
+                var parameters = PostgresParameters()
+                parameters.append(wakes)
+                parameters.append(doubt.gateway.rawValue)
+                sender.run(.holders, parameters)
+            }
+            sender.run(.resolve, self.place(gateway))
+        }
+    }
+
+    private func place(_ gateway: GatewayNumber) -> PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(gateway.rawValue)
+        parameters.append(self.index)
+        return parameters
+    }
+
+    private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
+        if let failure = outcome.failure { return self.ended(failure) }
+        // What is on one server alone says nothing.
+        if let warning = outcome.unreplicated { return self.ended(warning) }
+        guard let own = outcome.results.last, own.count == 1, own.flag(0, 2) else {
+            self.state.fault = StoreError(.fenced)
+            return self.ended(.fenced)
+        }
+        self.epoch = own.int64(0, 1)
+        if let doubt = self.doubt, outcome.results.count >= 3 {
+            let results = outcome.results.suffix(3)
+            self.resolve(doubt, results[results.startIndex], results[results.startIndex + 1])
+        }
+        self.phase = .idle
+        self.failure = nil
+        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    }
+
+    private func resolve(_ doubt: Commit, _ row: PostgresRows, _ holders: PostgresRows) {
+        self.doubt = nil
+        guard row.count == 1, row.int64(0, 0) >= doubt.mark else {
+            let lost = PostgresError(kind: .connectionLost, message: "the connection was lost before the commit")
+            return self.state.fail(doubt.number, .refused(StoreError(lost)))
+        }
+        if doubt.gateway == self.gateway { self.books.take(doubt.books) }
+        self.state.replies.append(.committed(doubt.number, endedElsewhere: Self.held(holders, doubt.gateway)))
+    }
+
+    // MARK: Working
+
+    /// Takes a job; only when idle.
+    func begin(_ job: Job) {
+        guard let session = self.session else { return }
+        switch job {
+        case .load(let number, let plan):
+            session.exchange(.load) { sender in
+                self.phase = .loading(number, LoadStep(plan, floor: self.state.time.last, sender))
+            }
+        case .bury(let gateway):
+            self.phase = .burying(gateway)
+            session.exchange(.bury) { sender in
+                var parameters = PostgresParameters()
+                parameters.append(gateway.rawValue)
+                sender.run(.begin)
+                sender.run(.lockBurial, parameters)
+                sender.run(.burialRows, parameters)
+            }
+        }
+    }
+
+    /// Writes what the engine made of its transaction, and commits.
+    func commit(_ writes: ClusterWrites) {
+        guard case .open(let open) = self.phase, let session = self.session, let gateway = self.gateway else { return }
+        self.mark += 1
+        let books = self.books.adding(writes.counts)
+        let mark = WriteStep.Mark(
+            gateway: gateway,
+            connection: self.index,
+            epoch: self.epoch,
+            number: self.mark,
+            moment: open.now,
+            order: self.state.nextOrder()
+        )
+        session.exchange(.commit) { sender in
+            var step = WriteStep(
+                writes,
+                versions: open.versions,
+                mayBundle: open.mayBundle,
+                now: open.now,
+                holder: gateway,
+                sender
+            )
+            step.appendOwn(books, writes.rejections, mark)
+            let commit = Commit(
+                number: open.number,
+                gateway: gateway,
+                mark: self.mark,
+                books: books,
+                endedPlace: step.endedPlace,
+                ended: writes.endedWakes
+            )
+            self.phase = .committing(commit)
+        }
+    }
+
+    /// Ends the open transaction without a word of it.
+    func abandon() {
+        guard case .open = self.phase else { return }
+        self.rollBack()
+    }
+
+    private func rollBack() {
+        self.phase = .idle
+        self.session?.exchange(.rollback) { sender in sender.run(.rollback) }
+    }
+
+    // MARK: Reading
+
+    /// Goes on as far as it does without waiting.
+    func advance() {
+        guard let session = self.session else { return }
+        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
+        let turn = session.advance(into: &answered)
+        for (purpose, outcome) in answered where self.session === session { self.answered(purpose, outcome) }
+        guard self.session === session else { return }
+        switch turn {
+        case .goesOn: ()
+        case .connected: self.setUp()
+        case .ended(let failure): self.ended(failure)
+        }
+    }
+
+    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+        switch (purpose, self.phase) {
+        case (.setUp, _): self.setUpEnded(outcome)
+        case (.load, .loading(let number, let step)): self.loaded(number, step, outcome)
+        case (.blocked, .loading(let number, _)):
+            self.phase = .idle
+            let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
+            self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
+        case (.commit, .committing(let commit)): self.committed(commit, outcome)
+        case (.bury, .burying(let gateway)): self.burialRead(gateway, outcome)
+        case (.fold, .burying):
+            if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
+        case (.rollback, _): ()
+        case (.load, _), (.blocked, _), (.commit, _), (.bury, _), (.fold, _): ()
+        }
+    }
+
+    private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
+        if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
+            // No row was waited for: the table is locked.
+            self.session?.exchange(.blocked) { sender in
+                sender.run(.rollback)
+                sender.run(.tableHolder)
+            }
+            return
+        }
+        guard outcome.failure == nil, let loaded = step.read(outcome.results) else {
+            self.rollBack()
+            return self.state.fail(number, self.failure(of: outcome.failure ?? .odd))
+        }
+        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
+        self.phase = .open(
+            Open(
+                number: number,
+                now: now,
+                versions: loaded.versions,
+                mayBundle: loaded.oldest >= EventTables.bundlesFrom
+            )
+        )
+        self.state.replies.append(.loaded(number, LoadedDevices(loaded, now)))
+    }
+
+    private func committed(_ commit: Commit, _ outcome: Session<Purpose>.Outcome) {
+        if let failure = outcome.failure {
+            self.rollBack()
+            if failure.state == PostgresError.fencedState {
+                self.state.fault = StoreError(failure)
+            }
+            return self.state.fail(commit.number, self.failure(of: failure))
+        }
+        self.phase = .idle
+        guard outcome.results.last?.tag == "COMMIT" else {
+            return self.state.fail(commit.number, self.failure(of: .odd))
+        }
+        // The rows are written, if only on this server: what is counted goes on from there.
+        self.books.take(commit.books)
+        if let warning = outcome.unreplicated {
+            return self.state.fail(commit.number, .refused(StoreError(warning)))
+        }
+        var held: [HeldElsewhere] = []
+        if let place = commit.endedPlace, place < outcome.results.count {
+            held = Self.held(outcome.results[place], commit.gateway)
+        }
+        self.state.replies.append(.committed(commit.number, endedElsewhere: held))
+    }
+
+    /// The wakes of rows of `id` and `holder` that another gateway holds.
+    private static func held(_ rows: PostgresRows, _ own: GatewayNumber) -> [HeldElsewhere] {
+        (0..<rows.count).compactMap { row in
+            let holder = GatewayNumber(rawValue: rows.int32(row, 1))
+            guard holder != own, let wake = rows.wake(row, 0) else { return nil }
+            return HeldElsewhere(wake: wake, holder: holder)
+        }
+    }
+
+    private func failure(of failure: PostgresError) -> ClusterFailure {
+        if failure.kind == .lockNotAvailable { return .locked(nil) }
+        return failure.isConflict ? .conflict : .refused(StoreError(failure))
+    }
+
+    // MARK: Burying
+
+    private func burialRead(_ gateway: GatewayNumber, _ outcome: Session<Purpose>.Outcome) {
+        guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
+            outcome.results[1].flag(0, 0)
+        else { return self.rollBack() }
+        var books: [Int32: Books] = [:]
+        var refused: [Int32: RefusedCounts] = [:]
+        let rows = outcome.results[2]
+        for row in 0..<rows.count {
+            let (topic, content) = (rows.int32(row, 1), rows.bytes(row, 2))
+            if rows.int32(row, 0) == 0 {
+                guard let counts = Books(stored: content) else { return self.rollBack() }
+                books[topic, default: Books()] += counts
+            } else {
+                guard refused[topic, default: RefusedCounts()].add(content) else { return self.rollBack() }
+            }
+        }
+        let foldBooks = Self.fold(books, of: gateway) { $0.store(to: &$1) }
+        let foldRefused = Self.fold(refused, of: gateway) { $0.store(to: &$1) }
+        var dead = PostgresParameters()
+        dead.append(gateway.rawValue)
+        self.session?.exchange(.fold) { sender in
+            sender.run(.foldBooks, foldBooks)
+            sender.run(.foldRejections, foldRefused)
+            sender.run(.endBurial, dead)
+            sender.run(.commit)
+        }
+    }
+
+    /// The parameters that put what a dead gateway has counted to what dead ones had, by topic.
+    private static func fold<Counts>(
+        _ counts: [Int32: Counts],
+        of gateway: GatewayNumber,
+        _ store: (Counts, inout ByteBuffer) -> Void
+    ) -> PostgresParameters {
+        var topics = PostgresArray(.int4)
+        var contents = PostgresArray(.bytes)
+        for (topic, counts) in counts.sorted(by: { $0.key < $1.key }) {
+            var buffer = ByteBuffer()
+            store(counts, &buffer)
+            topics.append(topic)
+            contents.append(buffer.view)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(gateway.rawValue)
+        parameters.append(topics)
+        parameters.append(contents)
+        return parameters
+    }
+
+    // MARK: Ending
+
+    /// The connection is gone: what was open on it has not happened, and of what was being committed that is to be
+    /// found out.
+    private func ended(_ failure: PostgresError) {
+        self.failure = StoreError(failure)
+        let reason: ClusterFailure = self.state.isAttached ? .conflict : .refused(self.failure ?? .unknown)
+        self.endJob(reason)
+        self.close()
+        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
+        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+    }
+
+    private func endJob(_ reason: ClusterFailure) {
+        switch self.phase {
+        case .loading(let number, _): self.state.fail(number, reason)
+        case .open(let open): self.state.fail(open.number, reason)
+        case .committing(let commit): self.doubt = commit
+        case .closed, .connecting, .idle, .burying: ()
+        }
+    }
+
+    /// The store is not attached any more: nothing that is not being committed will be.
+    func detached(_ error: StoreError) {
+        if case .committing = self.phase {
+            self.answerDeadline = SystemClock.monotonic + self.state.settings.silenceMilliseconds
+            return
+        }
+        self.endJob(.refused(error))
+        self.close()
+        self.retryAt = 0
+    }
+
+    /// An answer came after the store was detached: the connection has done its work.
+    func closeIfDetached() {
+        guard self.state.number != self.gateway, case .idle = self.phase else { return }
+        self.close()
+    }
+
+    /// Ends the connection.
+    func close() {
+        self.session = nil
+        self.phase = .closed
+        self.answerDeadline = nil
+    }
+}
+
+extension LoadedDevices {
+    /// - Parameter now: the moment of the load.
+    init(_ loaded: LoadStep.Loaded, _ now: Instant) {
+        self.init(
+            now: now,
+            wall: PolicyTime.wall(now, shift: loaded.shift),
+            devices: loaded.devices,
+            hasMore: loaded.hasMore,
+            heldWakes: loaded.heldWakes,
+            passedOver: loaded.passedOver
+        )
+    }
+}

@@ -1,0 +1,583 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// The connection that holds the gateway's number: it makes the tables, takes the number, says each second that the
+/// gateway lives, and reads the topics and values that all gateways share.
+///
+/// It commits nothing but its own rows and waits for no lock for long, as a heartbeat that is late ends the number.
+final class ControlLink {
+    private enum Purpose {
+        case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
+        case beat, sweep, report, fenceMasked, news, leave
+    }
+
+    private enum State {
+        /// Can move to: connecting.
+        case closed
+        /// A connection is made, and the number taken. Can move to: working, closed.
+        case attaching
+        /// Can move to: leaving, closed.
+        case working
+        /// Can move to: closed.
+        case leaving
+    }
+
+    /// What the store is to know.
+    enum Event {
+        /// The number is taken; what a gateway begins with.
+        case entered(Attachment)
+        /// The connection is gone, or of no use.
+        case ended(StoreError)
+        /// The number was let go of.
+        case left
+    }
+
+    /// The number of gateway numbers that one attempt tries.
+    private static let numberAttemptsMax = 1000
+
+    private let state: StoreState
+    private var session: Session<Purpose>?
+    private var phase = State.closed
+    private var number: GatewayNumber?
+    private var patienceMilliseconds = StoreSettings.answerMilliseconds
+    private var nextBeat: Int64 = 0
+    private(set) var topics: [String] = []
+    /// By name: the version that was read.
+    private var valueVersions: [String: Int64] = [:]
+    private(set) var values: [String: [UInt8]] = [:]
+    private var isReporting = false
+    private var isReadingNews = false
+    /// Topics or values have changed since the read that is under way began.
+    private var hasMoreNews = false
+    private var events: [Event] = []
+    /// The last value of synchronous_commit that was read for new sessions, if it is weak; empty otherwise.
+    private var durability = ""
+
+    init(_ state: StoreState) {
+        self.state = state
+    }
+
+    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
+    var isClosed: Bool { if case .closed = self.phase { true } else { false } }
+    private var isWorking: Bool { if case .working = self.phase { true } else { false } }
+
+    /// When it does something by itself, on the clock that never steps; nil when it need not.
+    var nextMoment: Int64? {
+        switch self.phase {
+        case .closed: nil
+        case .working: self.nextBeat
+        case .attaching, .leaving: self.session?.server.deadline
+        }
+    }
+
+    /// What has come of the last calls, in its order.
+    func takeEvents() -> [Event] {
+        defer { self.events = [] }
+        return self.events
+    }
+
+    // MARK: Attaching
+
+    /// Begins to attach the store.
+    func connect() {
+        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        let link = PostgresLink(
+            self.state.settings.address,
+            application: "wakegate",
+            settings: SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds),
+            firstHost: self.state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
+        self.session = Session(link)
+        self.phase = .attaching
+    }
+
+    private var serverName: String { self.session?.server.server ?? "the server" }
+
+    private func greet() {
+        guard let session = self.session else { return }
+        guard session.server.version >= 150_000 else {
+            return self.end(StoreError(server: self.serverName, oldServer: session.server.version))
+        }
+        session.exchange(.greet) { sender in
+            sender.query(
+                """
+                SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+                    current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM pg_stat_replication),
+                    pg_backend_pid(), current_setting('idle_session_timeout', true) IS NOT DISTINCT FROM '0'
+                """
+            )
+        }
+    }
+
+    private func attachStepEnded(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+        guard let session = self.session else { return }
+        if let failure = outcome.failure {
+            if case .schemaLock = purpose, failure.kind == .lockNotAvailable { return self.findSchemaLockHolder() }
+            if case .schemaMake = purpose, failure.kind == .lockNotAvailable {
+                return self.end(
+                    StoreError(
+                        message: "Another session has locked a table that this version of WakeGate changes. End its "
+                            + "transaction (pg_stat_activity), and start the gateway again."
+                    ),
+                    isOfServer: false
+                )
+            }
+            return self.end(failure)
+        }
+        switch purpose {
+        case .greet: self.greeted(outcome)
+        case .schemaFind:
+            guard outcome.results.last?.flag(0, 0) == true else { return self.lockSchema() }
+            session.exchange(.schemaRead) { $0.query("SELECT version, oldest FROM wakegate.meta") }
+        case .schemaRead: self.schemaRead(outcome, isLocked: false)
+        case .schemaLock:
+            guard outcome.results.last?.flag(0, 0) == true else { return self.makeSchema(from: 0) }
+            session.exchange(.schemaReadLocked) { $0.query("SELECT version, oldest FROM wakegate.meta") }
+        case .schemaReadLocked: self.schemaRead(outcome, isLocked: true)
+        case .schemaLockHolder:
+            let holder = outcome.results.last.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
+            self.end(StoreError(server: self.serverName, schemaLockedBy: holder ?? "it has ended since"))
+        case .schemaMake: self.schemaMade(outcome)
+        case .enter: self.register(outcome)
+        case .register: self.registered(outcome)
+        case .beat, .sweep, .report, .fenceMasked, .news, .leave: ()
+        }
+    }
+
+    private func greeted(_ outcome: Session<Purpose>.Outcome) {
+        guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
+            return self.end(.odd)
+        }
+        // A pool numbers its clients itself, and does not pass on the settings that they ask for.
+        guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
+            return self.end(StoreError(poolAt: self.serverName))
+        }
+        guard !row.flag(0, 0) else { return self.end(StoreError(readOnlyServer: self.serverName)) }
+        // Each of its sessions would wait for a standby, also after the end of this program.
+        guard !row.flag(0, 1) else { return self.end(StoreError(serverWithoutStandby: self.serverName)) }
+        self.state.firstHost = session.server.hostIndex
+        session.exchange(.schemaFind) { $0.query("SELECT to_regclass('wakegate.meta') IS NOT NULL") }
+    }
+
+    // MARK: The tables
+
+    private func schemaRead(_ outcome: Session<Purpose>.Outcome, isLocked: Bool) {
+        guard let row = outcome.results.last, row.count == 1 else { return self.end(.odd) }
+        switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
+        case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
+        case .older(let found): if isLocked { self.makeSchema(from: found) } else { self.lockSchema() }
+        case .current: self.checkRights(isLocked: isLocked)
+        }
+    }
+
+    /// Has one gateway at a time make the tables. Gateways that find them need no lock: every role that may connect can
+    /// hold it.
+    private func lockSchema() {
+        // Making the tables may take long.
+        self.patienceMilliseconds = StoreSettings.schemaMilliseconds
+        self.session?.exchange(.schemaLock) { sender in
+            sender.query("BEGIN")
+            sender.query("SET LOCAL lock_timeout = \(self.state.settings.schemaLockMilliseconds)")
+            sender.query("SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.schema))")
+            sender.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
+        }
+    }
+
+    /// Asks which session has held the lock for too long.
+    private func findSchemaLockHolder() {
+        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        self.session?.exchange(.schemaLockHolder) { sender in
+            sender.query("ROLLBACK")
+            sender.query(
+                """
+                SELECT format('pid %s, role %s, application %L', a.pid, a.usename, a.application_name)
+                FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                    AND l.classid = \(AdvisoryLock.others)::oid AND l.objid = \(AdvisoryLock.schema)::oid
+                    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1
+                """
+            )
+        }
+    }
+
+    /// - Parameter found: the version of the tables there are; 0 for none.
+    private func makeSchema(from found: Int32) {
+        self.session?.exchange(.schemaMake) { sender in
+            // A change of a table that waits for a lock holds up all who write the table, so it waits briefly.
+            if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
+            for statement in Schema.statements(from: found) { sender.query(statement) }
+            sender.query("COMMIT")
+            sender.query(Self.rights)
+        }
+    }
+
+    private func checkRights(isLocked: Bool) {
+        self.session?.exchange(.schemaMake) { sender in
+            if isLocked { sender.query("COMMIT") }
+            sender.query(Self.rights)
+        }
+    }
+
+    /// Reads the role, and the tables that it may not read and write.
+    private static let rights = """
+        SELECT current_user::text, coalesce(string_agg(c.relname, ', '), '')::text FROM pg_class c
+        WHERE c.relnamespace = 'wakegate'::regnamespace AND c.relkind = 'r' AND NOT (
+            has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+            AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+        """
+
+    private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
+        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        guard let rights = outcome.results.last, rights.count == 1 else {
+            return self.end(.odd)
+        }
+        guard rights.text(0, 1).isEmpty else {
+            let (role, tables) = (rights.text(0, 0), rights.text(0, 1))
+            return self.end(
+                StoreError(server: self.serverName, role: role, withoutRightsOn: tables),
+                isOfServer: false
+            )
+        }
+        self.session?.exchange(.enter) { sender in
+            for statement in ControlStatement.allCases {
+                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
+            }
+            sender.run(.durable)
+            sender.query("SELECT FROM wakegate.meta FOR UPDATE")
+            sender.run(.keepTime, self.reachedMoment)
+            // Every role that may connect can hold the locks of numbers to come: those are passed over.
+            sender.query(
+                """
+                SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
+                    FROM generate_series(1, \(Self.numberAttemptsMax)) OFFSET 0) numbers
+                WHERE pg_try_advisory_lock(\(AdvisoryLock.gateways), n) LIMIT 1
+                """
+            )
+        }
+    }
+
+    private func register(_ outcome: Session<Purpose>.Outcome) {
+        guard let row = outcome.results.last, row.count == 1 else {
+            return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
+        }
+        let number = row.int32(0, 0)
+        self.number = GatewayNumber(rawValue: number)
+        let clock = self.state.settings.clock
+        self.session?.exchange(.register) { sender in
+            sender.run(.durable)
+            sender.query(
+                """
+                INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
+                SELECT \(number), \(Schema.version), c, c, '', true FROM (SELECT \(clock) AS c) clock
+                """
+            )
+            sender.query(
+                """
+                INSERT INTO wakegate.connection (gateway, connection, alive)
+                SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
+                """
+            )
+            sender.run(.topicsFrom, Self.parameters(Int32(0)))
+            sender.run(.valuesChanged, self.knownValues([:]))
+            sender.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
+            sender.run(ControlStatement.clock)
+        }
+    }
+
+    private func registered(_ outcome: Session<Purpose>.Outcome) {
+        let results = outcome.results.suffix(4)
+        guard results.count == 4, let clock = results.last, clock.count == 1, let number = self.number else {
+            return self.end(.odd)
+        }
+        let first = results.startIndex
+        self.topics = []
+        self.values = [:]
+        self.valueVersions = [:]
+        _ = self.takeTopics(results[first])
+        _ = self.takeValues(results[first + 1])
+        self.state.time.reached(results[first + 2].int64(0, 0))
+        let now = self.state.time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
+        self.phase = .working
+        self.nextBeat = 0
+        let attachment = Attachment(
+            number: number,
+            topics: self.topics,
+            values: self.values,
+            now: now,
+            wall: PolicyTime.wall(now, shift: clock.int64(0, 1))
+        )
+        self.events.append(.entered(attachment))
+    }
+
+    /// The latest moment of policy time that is known here.
+    private var reachedMoment: PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(self.state.time.last.milliseconds)
+        return parameters
+    }
+
+    private static func parameters(_ value: Int32) -> PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(value)
+        return parameters
+    }
+
+    // MARK: Working
+
+    /// Does what is due.
+    func timePassed(_ now: Int64) {
+        guard let session = self.session else { return }
+        if let deadline = session.server.deadline, now >= deadline { return self.advance() }
+        if let since = session.waitsSince, now - since >= self.patienceMilliseconds {
+            return self.end(StoreError(silentServer: self.serverName, seconds: self.patienceMilliseconds / 1000))
+        }
+        guard self.isWorking, now >= self.nextBeat else { return }
+        self.nextBeat = now + StoreSettings.heartbeatMilliseconds
+        self.beat()
+    }
+
+    private func beat() {
+        guard let number = self.number else { return }
+        self.session?.exchange(.beat) { sender in
+            sender.run(.durability)
+            sender.run(.light)
+            sender.run(.fence, Self.parameters(number.rawValue))
+            sender.run(.keepTime, self.reachedMoment)
+            sender.run(.raiseOldest)
+            sender.run(.forget)
+        }
+        self.sweep()
+        self.readNews()
+    }
+
+    /// Forgets wakes that ended long ago, a few at a time.
+    private func sweep() {
+        self.session?.exchange(.sweep) { sender in
+            sender.run(.light)
+            var parameters = PostgresParameters()
+            parameters.append(self.state.time.last.milliseconds - StoreSettings.wakeMemoryMilliseconds)
+            parameters.append(StoreSettings.sweepCountMax)
+            sender.run(.sweepWakes, parameters)
+        }
+    }
+
+    /// Reads topics and values that other gateways have made.
+    func readNews() {
+        guard self.isWorking else { return }
+        guard !self.isReadingNews else {
+            self.hasMoreNews = true
+            return
+        }
+        self.isReadingNews = true
+        self.session?.exchange(.news) { sender in
+            sender.run(.topicsFrom, Self.parameters(Int32(self.topics.count)))
+            sender.run(.valuesChanged, self.knownValues(self.valueVersions))
+        }
+    }
+
+    private func knownValues(_ versions: [String: Int64]) -> PostgresParameters {
+        var names = PostgresArray(.text)
+        var numbers = PostgresArray(.int8)
+        for (name, version) in versions {
+            names.append(name)
+            numbers.append(version)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(names)
+        parameters.append(numbers)
+        return parameters
+    }
+
+    /// Says how the gateway is, and looks at what there is besides.
+    func report(_ report: GatewayReport) {
+        guard self.isWorking, !self.isReporting, let number = self.number else { return }
+        self.isReporting = true
+        self.session?.exchange(.report) { sender in
+            sender.run(.light)
+            var parameters = PostgresParameters()
+            parameters.append(number.rawValue)
+            parameters.append(report.stored())
+            sender.run(.report, parameters)
+            for statement in [ControlStatement.clock, .members, .dead, .ready, .nextDue, .totals] {
+                sender.run(statement)
+            }
+        }
+    }
+
+    /// Takes all rows of topics, after topics were made for this gateway.
+    func topicsMade(_ rows: PostgresRows) {
+        guard self.isWorking else { return }
+        _ = self.takeTopics(rows)
+        self.state.replies.append(.topics(self.topics))
+    }
+
+    /// Takes a value that was kept for this gateway.
+    func kept(_ name: String, _ content: [UInt8], version: Int64) {
+        guard self.isWorking else { return }
+        self.state.replies.append(.value(name: name, content))
+        guard let known = self.valueVersions[name], known > version else {
+            self.valueVersions[name] = version
+            self.values[name] = content
+            return
+        }
+        // Another gateway has kept a later one, which is known already.
+        self.state.replies.append(.value(name: name, self.values[name] ?? []))
+    }
+
+    /// Fences silent gateways whose locks belong to sessions of other roles.
+    private func fenceMasked() {
+        guard let number = self.number else { return }
+        self.session?.exchange(.fenceMasked) { sender in
+            sender.run(.light)
+            sender.query("SELECT set_config('lock_timeout', '300', true)")
+            sender.run(.fenceMasked, Self.parameters(number.rawValue))
+        }
+    }
+
+    /// Lets go of the number.
+    func leave() {
+        guard self.isWorking, let number = self.number else {
+            self.events.append(.left)
+            return
+        }
+        self.phase = .leaving
+        self.session?.exchange(.leave) { sender in sender.run(.leave, Self.parameters(number.rawValue)) }
+    }
+
+    // MARK: Reading
+
+    /// Goes on as far as it does without waiting.
+    func advance() {
+        guard let session = self.session else { return }
+        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
+        let turn = session.advance(into: &answered)
+        for (purpose, outcome) in answered where self.session === session {
+            if case .attaching = self.phase {
+                self.attachStepEnded(purpose, outcome)
+            } else {
+                self.answered(purpose, outcome)
+            }
+        }
+        guard self.session === session else { return }
+        switch turn {
+        case .goesOn: ()
+        case .connected: self.greet()
+        case .ended(let failure): self.end(failure)
+        }
+    }
+
+    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+        switch purpose {
+        case .beat: self.beatAnswered(outcome)
+        case .sweep:
+            let count = outcome.failure == nil ? outcome.results.last?.affectedCount ?? 0 : 0
+            if self.isWorking, count == StoreSettings.sweepCountMax { self.sweep() }
+        case .report:
+            self.isReporting = false
+            self.reported(outcome)
+        case .news: self.newsRead(outcome)
+        case .leave: self.events.append(.left)
+        case .fenceMasked: ()
+        case .greet, .schemaFind, .schemaRead, .schemaLock, .schemaReadLocked, .schemaLockHolder, .schemaMake, .enter,
+            .register:
+            ()
+        }
+    }
+
+    private func beatAnswered(_ outcome: Session<Purpose>.Outcome) {
+        if let row = outcome.results.first, row.count == 1 { self.durabilityRead(row.text(0, 0), row.flag(0, 1)) }
+        if let failure = outcome.failure, !failure.isConflict { self.end(failure) }
+    }
+
+    /// Warns of a setting under which a commit is answered before it is safe, each time that it becomes one.
+    private func durabilityRead(_ value: String, _ hasStandbys: Bool) {
+        let isWeak = ["off", "false", "no", "0"].contains(value) || (value == "local" && hasStandbys)
+        let durability = isWeak ? value : ""
+        guard durability != self.durability else { return }
+        self.durability = durability
+        guard isWeak else { return }
+        self.state.warnings.append(
+            "PostgreSQL at \(self.serverName): synchronous_commit is \(value) for new sessions of this gateway's role, "
+                + "so that a commit would be answered before it is safe. The gateway has its own sessions wait for "
+                + "durable commits. Set it to on for the role, the database and the server."
+        )
+    }
+
+    private func newsRead(_ outcome: Session<Purpose>.Outcome) {
+        self.isReadingNews = false
+        defer {
+            if self.hasMoreNews {
+                self.hasMoreNews = false
+                self.readNews()
+            }
+        }
+        guard outcome.failure == nil, outcome.results.count == 2 else { return }
+        if self.takeTopics(outcome.results[0]) { self.state.replies.append(.topics(self.topics)) }
+        for name in self.takeValues(outcome.results[1]) {
+            self.state.replies.append(.value(name: name, self.values[name] ?? []))
+        }
+    }
+
+    /// - Returns: whether there are more topics than before.
+    private func takeTopics(_ rows: PostgresRows) -> Bool {
+        var isLonger = false
+        for row in 0..<rows.count where Int(rows.int32(row, 0)) == self.topics.count {
+            self.topics.append(rows.text(row, 1))
+            isLonger = true
+        }
+        return isLonger
+    }
+
+    /// - Returns: the names of the values that were read.
+    private func takeValues(_ rows: PostgresRows) -> [String] {
+        (0..<rows.count).map { row in
+            let name = rows.text(row, 0)
+            self.valueVersions[name] = rows.int64(row, 1)
+            self.values[name] = rows.bytes(row, 2).array
+            return name
+        }
+    }
+
+    private func reported(_ outcome: Session<Purpose>.Outcome) {
+        if let failure = outcome.failure {
+            // A row of this gateway that another session has locked is reported again in a second.
+            if !failure.isConflict { self.end(failure) }
+            return
+        }
+        guard outcome.results.count == 8, outcome.results[2].count == 1 else { return }
+        guard outcome.results[1].count == 1 else { return self.end(.fenced) }
+        let view = ClusterView(results: outcome.results, time: &self.state.time)
+        self.state.replies.append(.view(view))
+        let isAnySilent = view.members.contains {
+            $0.number != self.number && view.wall - $0.reportedAt > self.state.settings.silenceMilliseconds
+        }
+        if isAnySilent { self.fenceMasked() }
+    }
+
+    // MARK: Ending
+
+    private func end(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
+
+    /// - Parameter isOfServer: whether another server may do what this one did not.
+    private func end(_ error: StoreError, isOfServer: Bool = true) {
+        // Whoever has just gone, or stands still, is asked last: each one that is dead costs a time-out.
+        if isOfServer, let session = self.session, session.isReady {
+            self.state.firstHost = session.server.hostIndex + 1
+        }
+        self.close()
+        self.events.append(.ended(error))
+    }
+
+    /// Ends the connection; the number is let go of with it.
+    func close() {
+        self.session = nil
+        self.phase = .closed
+        self.number = nil
+        self.isReporting = false
+        self.isReadingNews = false
+        self.hasMoreNews = false
+    }
+}

@@ -1,0 +1,332 @@
+package import Engine
+package import Policy
+import Wire
+
+/// Writes the state of another store into the tables, in transactions each of which may be the last: it goes on where
+/// it was cut off. Gateways may run on the database meanwhile.
+///
+/// What a state counted has rows of its own in the books, under a negative number that no gateway has.
+package final class DatabaseImport {
+    /// The state that is moved.
+    package struct Source {
+        /// What the state is known by, whenever it is read.
+        package let id: String
+        /// What tells it from what it was before, or will be.
+        package let fingerprint: UInt64
+        /// The state's topics, by their numbers in it.
+        package let topics: [String]
+
+        package init(id: String, fingerprint: UInt64, topics: [String]) {
+            self.id = id
+            self.fingerprint = fingerprint
+            self.topics = topics
+        }
+    }
+
+    /// What the books of a state come to.
+    package struct Counts {
+        package var total: Books
+        /// By the topic's number in the state.
+        package var topics: [Books]
+        /// As `Rejections` keeps them, by the topic's number in the state, the total under `RecordKey.everyTopic`.
+        package var rejections: [(topic: UInt32, content: [UInt8])]
+
+        package init(total: Books, topics: [Books], rejections: [(topic: UInt32, content: [UInt8])]) {
+            self.total = total
+            self.topics = topics
+            self.rejections = rejections
+        }
+    }
+
+    /// The most devices of one transaction.
+    package static let devicesMax = 1000
+
+    private let client: PostgresClient
+    private let source: Source
+    private var mark: ImportMark
+    /// The numbers of the topics in the tables, by those in the state.
+    package private(set) var topicNumbers: [Int32] = []
+
+    /// The moment at which the rows are to be.
+    package var now: Instant { self.mark.now }
+    /// How many devices are written.
+    package var next: Int { self.mark.next }
+    /// Whether all but the delivery log is written.
+    package var isDone: Bool { self.mark.isDone }
+    /// The delivery log of how many devices is written.
+    package var nextLogged: Int { self.mark.nextLogged }
+
+    /// Begins, or goes on; the tables are made where there are none.
+    ///
+    /// - `now`: the moment at which the rows are to be if this is the beginning.
+    /// - Throws: `StoreError` when the state was moved before, or has changed since its import was cut off, when the
+    ///   database has a topic of it already, or another import is under way.
+    package init(_ source: Source, at now: Instant, _ settings: StoreSettings) throws(StoreError) {
+        // A store makes the tables, or brings them to this version, when it is attached.
+        try PostgresStore(settings) {}.stop()
+        self.source = source
+        self.mark = ImportMark(fingerprint: source.fingerprint, now: now, number: 0)
+        do throws(PostgresError) {
+            self.client = try PostgresClient(settings.address, application: "wakegate import")
+            try self.client.query(SessionSetup.durable)
+        } catch { throw StoreError(error) }
+        try self.transaction { () throws(PostgresError) in try self.begin() }
+    }
+
+    // MARK: Beginning
+
+    private func begin() throws(PostgresError) -> StoreError? {
+        // The lock is the session's: it is let go of when this ends.
+        let lock = try self.client.query(
+            """
+            SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(Self.lock)),
+                pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))
+            """
+        )
+        guard lock.flag(0, 0) else {
+            return Self.error("Another import into this database is under way.", "Wait until it has ended.")
+        }
+        if let mark = try self.found() { return try self.goOn(mark) }
+        var names = PostgresParameters()
+        names.append(self.source.topics)
+        let known = try self.client.query(
+            """
+            SELECT coalesce(string_agg(name, ', ' ORDER BY name), '')::text FROM wakegate.topic
+            WHERE name = ANY($1::text[])
+            """,
+            names
+        )
+        let taken = known.text(0, 0)
+        guard taken.isEmpty else {
+            return Self.error(
+                "The database has topics of this state already: \(taken).",
+                "Import into an empty database, or one that has no gateway of these topics yet."
+            )
+        }
+        self.mark.number = try self.client.query(
+            """
+            SELECT least(0, (SELECT min(gateway) FROM wakegate.books),
+                (SELECT min(split_part(convert_from(content, 'UTF8'), ' ', 6)::integer) FROM wakegate.value
+                    WHERE starts_with(name, 'import.'))) - 1
+            """
+        ).int32(0, 0)
+        try self.addTopics(names)
+        try self.keepMark()
+        return nil
+    }
+
+    /// An import of this state was begun before.
+    private func goOn(_ mark: ImportMark) throws(PostgresError) -> StoreError? {
+        guard !mark.isLogDone else {
+            return Self.error(
+                "This state was moved into this database before.",
+                "Start the gateway with store: \"postgresql://...\"; the state folder keeps token.key and certificates."
+            )
+        }
+        guard mark.fingerprint == self.source.fingerprint else {
+            return Self.error(
+                "A gateway ran on this state since its import was cut off, or another configuration counts it.",
+                "Make the database anew (DROP SCHEMA wakegate CASCADE, if nothing else is in it), and import again."
+            )
+        }
+        self.mark = mark
+        try self.findTopics()
+        return nil
+    }
+
+    private func found() throws(PostgresError) -> ImportMark? {
+        var parameters = PostgresParameters()
+        parameters.append(ImportMark.name(self.source.id))
+        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", parameters)
+        return rows.count == 1 ? ImportMark(rows.bytes(0, 0)) : nil
+    }
+
+    private func addTopics(_ names: borrowing PostgresParameters) throws(PostgresError) {
+        try self.client.query(
+            """
+            INSERT INTO wakegate.topic (id, name)
+            SELECT (SELECT count(*) FROM wakegate.topic) + n.place - 1, n.name
+            FROM unnest($1::text[]) WITH ORDINALITY n(name, place)
+            """,
+            names
+        )
+        try self.findTopics()
+    }
+
+    private func findTopics() throws(PostgresError) {
+        var names = PostgresParameters()
+        names.append(self.source.topics)
+        let rows = try self.client.query(
+            """
+            SELECT t.id FROM unnest($1::text[]) WITH ORDINALITY n(name, place)
+            JOIN wakegate.topic t ON t.name = n.name ORDER BY n.place
+            """,
+            names
+        )
+        guard rows.count == self.source.topics.count else { throw .odd }
+        self.topicNumbers = (0..<rows.count).map { rows.int32($0, 0) }
+    }
+
+    // MARK: Writing
+
+    /// Writes the next devices, and that they are written.
+    ///
+    /// - Parameter rows: those behind the ones that were written, at most `devicesMax`, with topics as in the tables.
+    package func write(_ rows: [SharedDeviceChange]) throws(StoreError) {
+        try self.transaction { () throws(PostgresError) in
+            try ImportRows(rows, at: self.mark.now).write(to: self.client)
+            self.mark.next += rows.count
+            try self.keepMark()
+            return nil
+        }
+    }
+
+    /// Writes the books and what gateways share, and that all is done.
+    ///
+    /// - `values`: what gateways share, by name; what is there stays.
+    /// - `countingSince`: when the counters began, in milliseconds since 1970; the earlier moment stays.
+    /// - Returns: the names of those values that the database had already.
+    package func finish(
+        _ counts: Counts,
+        values: [String: [UInt8]],
+        countingSince: (name: String, milliseconds: Int64)?
+    ) throws(StoreError) -> [String] {
+        var kept: [String] = []
+        try self.transaction { () throws(PostgresError) in
+            try self.writeBooks(counts)
+            for (name, content) in values.sorted(by: { $0.key < $1.key }) {
+                var parameters = PostgresParameters()
+                parameters.append(name)
+                parameters.append(content)
+                let answer = try self.client.query(
+                    "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
+                    parameters
+                )
+                if answer.affectedCount == 0 { kept.append(name) }
+            }
+            if let countingSince { try self.writeSince(countingSince.name, countingSince.milliseconds) }
+            // Policy time goes on from here for whoever is attached next.
+            var moment = PostgresParameters()
+            moment.append(self.mark.now.milliseconds)
+            try self.client.query(
+                "UPDATE wakegate.connection SET moment = greatest(moment, $1::bigint) WHERE gateway = 0",
+                moment
+            )
+            self.mark.isDone = true
+            try self.keepMark()
+            return nil
+        }
+        return kept
+    }
+
+    private func writeBooks(_ counts: Counts) throws(PostgresError) {
+        let books = [(ConnectionBooks.everyTopic, counts.total)] + zip(self.topicNumbers, counts.topics)
+        for (topic, books) in books {
+            var buffer = ByteBuffer()
+            books.store(to: &buffer)
+            try self.count("books (gateway, connection, topic, counts)", topic, buffer.view.array)
+        }
+        for (topic, content) in counts.rejections {
+            let isAll = topic == RecordKey.everyTopic
+            guard isAll || Int(topic) < self.topicNumbers.count else { continue }
+            try self.count(
+                "rejection (gateway, connection, number, topic, content)",
+                isAll ? ConnectionBooks.everyTopic : self.topicNumbers[Int(topic)],
+                content
+            )
+        }
+    }
+
+    private func count(_ table: String, _ topic: Int32, _ content: [UInt8]) throws(PostgresError) {
+        var parameters = PostgresParameters()
+        parameters.append(self.mark.number)
+        parameters.append(topic)
+        parameters.append(content)
+        let number = table.hasPrefix("rejection") ? "1, " : ""
+        try self.client.query(
+            "INSERT INTO wakegate.\(table) VALUES ($1::integer, 1, \(number)$2::integer, $3::bytea)",
+            parameters
+        )
+    }
+
+    private func writeSince(_ name: String, _ milliseconds: Int64) throws(PostgresError) {
+        var asked = PostgresParameters()
+        asked.append(name)
+        let rows = try self.client.query("SELECT content FROM wakegate.value WHERE name = $1::text", asked)
+        if rows.count == 1, rows.bytes(0, 0).count == 8 {
+            let there = Int64(littleEndian: rows.bytes(0, 0).load(Int64.self, at: 0))
+            guard milliseconds < there else { return }
+        }
+        var buffer = ByteBuffer()
+        buffer.append(memoryOf: milliseconds.littleEndian)
+        try self.keep(name, buffer.view.array)
+    }
+
+    private func keepMark() throws(PostgresError) {
+        try self.keep(ImportMark.name(self.source.id), self.mark.content)
+    }
+
+    private func keep(_ name: String, _ content: [UInt8]) throws(PostgresError) {
+        var parameters = PostgresParameters()
+        parameters.append(name)
+        parameters.append(content)
+        try self.client.query(
+            """
+            INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea)
+            ON CONFLICT (name) DO UPDATE SET content = excluded.content, version = nextval('wakegate.value_version')
+            """,
+            parameters
+        )
+    }
+
+    // MARK: Delivery log
+
+    /// Writes what happened to the next devices, and that it is written. It stands before whatever gateways have
+    /// written of them, who may run meanwhile.
+    ///
+    /// - Parameter logs: of each device what happened, the newest first.
+    package func write(logs: [[HistoryEvent]]) throws(StoreError) {
+        var rows = ImportedEvents()
+        for events in logs { rows.append(events) }
+        try self.transaction { () throws(PostgresError) in
+            try rows.write(to: self.client)
+            self.mark.nextLogged += logs.count
+            try self.keepMark()
+            return nil
+        }
+    }
+
+    /// Writes that the whole delivery log is written.
+    package func finishLog() throws(StoreError) {
+        try self.transaction { () throws(PostgresError) in
+            self.mark.isLogDone = true
+            try self.keepMark()
+            return nil
+        }
+    }
+
+    // MARK: Transactions
+
+    /// "5" of the locks that are no gateways'.
+    private static let lock: Int32 = 5
+
+    /// All of it, or nothing when `body` throws or returns why not.
+    private func transaction(_ body: () throws(PostgresError) -> StoreError?) throws(StoreError) {
+        let mark = self.mark
+        let refusal: StoreError?
+        do throws(PostgresError) {
+            try self.client.query("BEGIN")
+            refusal = try body()
+            try self.client.query(refusal == nil ? "COMMIT" : "ROLLBACK")
+        } catch {
+            self.mark = mark
+            _ = try? self.client.query("ROLLBACK")
+            throw StoreError(error)
+        }
+        if let refusal { throw refusal }
+    }
+
+    private static func error(_ problem: String, _ remedy: String) -> StoreError {
+        StoreError(message: "\(problem) \(remedy)")
+    }
+}

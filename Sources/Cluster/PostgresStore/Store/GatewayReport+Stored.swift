@@ -1,0 +1,108 @@
+package import Engine
+package import Wire
+
+/// How a report is kept: a version (1 byte), then name and version behind their lengths (2 each), wakes (4), whether it
+/// drains (1), the workers behind their count (2), each topic, connected, slots, busy (4 each) and whether conditions
+/// are heard of (1), and the digests behind their count (2), each a name behind its length (2) and a number (8). All
+/// integers are little-endian. What stands behind that is of a newer version, and passed over.
+extension GatewayReport {
+    private static let storedVersion: UInt8 = 1
+
+    /// The report as bytes.
+    package func stored() -> [UInt8] {
+        var buffer = ByteBuffer()
+        buffer.append(Self.storedVersion)
+        Self.append(self.name, to: &buffer)
+        Self.append(self.version, to: &buffer)
+        buffer.append(halfWord: UInt32(clamping: self.wakes))
+        buffer.append(self.isDraining ? 1 : 0 as UInt8)
+        Self.append(count: self.workers.count, to: &buffer)
+        for workers in self.workers.prefix(Int(UInt16.max)) {
+            buffer.append(halfWord: workers.topic.rawValue)
+            buffer.append(halfWord: UInt32(clamping: workers.connected))
+            buffer.append(halfWord: UInt32(clamping: workers.slots))
+            buffer.append(halfWord: UInt32(clamping: workers.busy))
+            buffer.append(workers.hearsConditions ? 1 : 0 as UInt8)
+        }
+        Self.append(count: self.digests.count, to: &buffer)
+        for (name, digest) in self.digests.sorted(by: { $0.key < $1.key }).prefix(Int(UInt16.max)) {
+            Self.append(name, to: &buffer)
+            buffer.append(word: digest)
+        }
+        return buffer.view.array
+    }
+
+    private static func append(count: Int, to buffer: inout ByteBuffer) {
+        let count = UInt16(clamping: count)
+        buffer.append(UInt8(truncatingIfNeeded: count))
+        buffer.append(UInt8(truncatingIfNeeded: count >> 8))
+    }
+
+    private static func append(_ text: String, to buffer: inout ByteBuffer) {
+        let bytes = Array(text.utf8.prefix(Int(UInt16.max)))
+        self.append(count: bytes.count, to: &buffer)
+        buffer.append(bytes)
+    }
+
+    /// The report that `stored` wrote; nil for anything else.
+    package init?(stored bytes: ByteView) {
+        var fields = StoredFields(bytes)
+        guard fields.byte() >= 1 else { return nil }
+        self.init(name: fields.text(), version: fields.text())
+        self.wakes = Int(fields.halfWord())
+        self.isDraining = fields.byte() != 0
+        for _ in 0..<fields.count() where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.halfWord())
+            let (connected, slots, busy) = (fields.halfWord(), fields.halfWord(), fields.halfWord())
+            let workers = Workers(
+                topic: topic,
+                connected: Int(connected),
+                slots: Int(slots),
+                busy: Int(busy),
+                hearsConditions: fields.byte() != 0
+            )
+            self.workers.append(workers)
+        }
+        for _ in 0..<fields.count() where !fields.isShort {
+            let name = fields.text()
+            self.digests[name] = fields.word()
+        }
+        if fields.isShort { return nil }
+    }
+}
+
+/// Reads parts one after another; past the end there are zeros, and it is short.
+private struct StoredFields {
+    private let bytes: ByteView
+    private var offset = 0
+    private(set) var isShort = false
+
+    init(_ bytes: ByteView) {
+        self.bytes = bytes
+    }
+
+    mutating func byte() -> UInt8 { self.take(1)?[0] ?? 0 }
+
+    mutating func count() -> Int {
+        let low = self.byte()
+        return Int(low) | Int(self.byte()) << 8
+    }
+
+    mutating func halfWord() -> UInt32 { self.take(4)?.halfWord(at: 0) ?? 0 }
+
+    mutating func word() -> UInt64 { self.take(8)?.word(at: 0) ?? 0 }
+
+    mutating func text() -> String {
+        let count = self.count()
+        return self.take(count)?.string ?? ""
+    }
+
+    private mutating func take(_ count: Int) -> ByteView? {
+        guard !self.isShort, count <= self.bytes.count - self.offset else {
+            self.isShort = true
+            return nil
+        }
+        defer { self.offset += count }
+        return self.bytes.slice(self.offset, count: count)
+    }
+}

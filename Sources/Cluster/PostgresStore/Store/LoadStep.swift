@@ -1,0 +1,255 @@
+import Engine
+import Policy
+import Wire
+
+/// The statements of a plan, and how their results are read.
+struct LoadStep {
+    /// What a statement's rows are.
+    private enum Part {
+        case devices
+        /// Rows that were selected, of which there may be more than these.
+        case selected(countMax: Int)
+        case heldWakes
+        /// Named devices, with the sessions that have them locked, whether they were read or not.
+        case passedOver
+        case clock
+    }
+
+    private var parts: [Part] = []
+    /// The results before those of the parts.
+    private let skippedCount: Int
+    /// True if the step waits for no lock of a row.
+    let passesOverLocked: Bool
+
+    /// Sends the statements that lock and read rows.
+    ///
+    /// - Parameter floor: the latest moment of policy time that is known here.
+    init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
+        self.skippedCount = 1
+        self.passesOverLocked = plan.passesOverLocked
+        sender.run(.begin)
+        self.appendNamed(plan, sender)
+        self.appendSelection(plan, floor, sender)
+        sender.run(CommitStatement.clock)
+        self.parts.append(.clock)
+    }
+
+    /// Sends the statements that read rows for a question.
+    init(_ plan: ReadPlan, _ sender: SessionSender) {
+        self.skippedCount = 0
+        self.passesOverLocked = true
+        self.appendNamed(plan, sender)
+        self.appendSelection(plan, sender)
+        sender.run(QuestionStatement.clock)
+        self.parts.append(.clock)
+    }
+
+    // MARK: Locking
+
+    private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
+        guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
+        var parameters = PostgresParameters()
+        parameters.append(plan.tokens)
+        self.parts.append(.devices)
+        guard !plan.wakes.isEmpty || plan.passesOverLocked else { return sender.run(.lockTokens, parameters) }
+        parameters.append(Self.array(plan.wakes))
+        guard plan.passesOverLocked else { return sender.run(.lockTokensAndWakes, parameters) }
+        sender.run(.lockFreeTokens, parameters)
+        sender.run(.passedOver, parameters)
+        self.parts.append(.passedOver)
+    }
+
+    private static func array(_ wakes: [WakeID]) -> PostgresArray {
+        var array = PostgresArray(.uuid)
+        for wake in wakes { array.append(wake) }
+        return array
+    }
+
+    private mutating func appendSelection(_ plan: LoadPlan, _ floor: Instant, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        switch plan.selection {
+        case .none: ()
+        case .due(let countMax):
+            parameters.append(floor.milliseconds)
+            parameters.append(Int32(clamping: countMax))
+            sender.run(.lockDue, parameters)
+            self.parts.append(.selected(countMax: countMax))
+        case .ready(let ready): self.append(ready, sender)
+        case .wakes(let gateway, let countMax):
+            parameters.append(gateway.rawValue)
+            parameters.append(Int32(clamping: countMax))
+            sender.run(.lockHolder, parameters)
+            self.parts.append(.selected(countMax: countMax))
+            sender.run(.wakesOfHolder, parameters)
+            self.parts.append(.heldWakes)
+        }
+    }
+
+    private mutating func append(_ plan: ReadyPlan, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        parameters.append(Int32(bitPattern: plan.topic.rawValue))
+        self.parts.append(.selected(countMax: plan.countMax))
+        if plan.takesPushes, plan.tasks.isEmpty, plan.sessions.isEmpty, plan.devices.isEmpty {
+            parameters.append(Int32(clamping: plan.countMax))
+            return sender.run(.lockReadyPushes, parameters)
+        }
+        let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
+        parameters.append(plan.takesPushes)
+        parameters.append(tasks.names)
+        parameters.append(tasks.beginnings)
+        parameters.append(sessions.names)
+        parameters.append(sessions.beginnings)
+        parameters.append(plan.resources)
+        parameters.append(Int32(clamping: plan.countMax))
+        guard !plan.devices.isEmpty else { return sender.run(.lockReady, parameters) }
+        parameters.append(plan.devices)
+        sender.run(.lockReadyDevices, parameters)
+    }
+
+    // MARK: Reading
+
+    private mutating func appendNamed(_ plan: ReadPlan, _ sender: SessionSender) {
+        guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
+        var parameters = PostgresParameters()
+        parameters.append(plan.tokens)
+        parameters.append(Self.array(plan.wakes))
+        sender.run(QuestionStatement.readTokens, parameters)
+        self.parts.append(.devices)
+    }
+
+    private mutating func appendSelection(_ plan: ReadPlan, _ sender: SessionSender) {
+        var parameters = PostgresParameters()
+        switch plan.selection {
+        case .none: ()
+        case .withTasks(let topic, let after, let countMax):
+            if let topic { parameters.append(Int32(bitPattern: topic.rawValue)) } else { parameters.appendNull() }
+            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(Int32(clamping: countMax))
+            sender.run(QuestionStatement.readTasks, parameters)
+            self.parts.append(.selected(countMax: countMax))
+        case .inOrder(let topics, let after, let countMax):
+            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(Int32(clamping: countMax))
+            if let topics {
+                var numbers = PostgresArray(.int4)
+                for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
+                parameters.append(numbers)
+            }
+            sender.run(topics == nil ? QuestionStatement.readInOrder : .readTopicsInOrder, parameters)
+            self.parts.append(.selected(countMax: countMax))
+        }
+    }
+
+    /// The rows as they were read.
+    struct Loaded {
+        var devices: [SharedDevice] = []
+        /// By token; what a write of the row has to find there.
+        var versions = RowVersions()
+        var heldWakes: [WakeID] = []
+        var passedOver: [PassedOverDevice] = []
+        var hasMore = false
+        /// The latest moment at which one of them was written.
+        var writtenAt: Int64 = 0
+        var wall: Int64 = 0
+        var shift: Int64 = 0
+        /// The version of the oldest program that may be attached.
+        var oldest: Int32 = 0
+    }
+
+    /// Reads the results of the calls; nil when they are not what the calls give.
+    func read(_ results: [PostgresRows]) -> Loaded? {
+        let results = results.dropFirst(self.skippedCount)
+        guard results.count == self.parts.count else { return nil }
+        var loaded = Loaded()
+        for (part, rows) in zip(self.parts, results) {
+            switch part {
+            case .devices: Self.read(rows, isOfTokens: true, into: &loaded)
+            case .selected(let countMax):
+                Self.read(rows, isOfTokens: false, into: &loaded)
+                loaded.hasMore = rows.count >= countMax
+            case .heldWakes:
+                for row in 0..<rows.count {
+                    guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)) else {
+                        continue
+                    }
+                    if loaded.versions.contains(token) {
+                        loaded.heldWakes.append(wake)
+                    } else {
+                        // Another session has locked the device.
+                        loaded.hasMore = true
+                    }
+                }
+            case .passedOver:
+                for row in 0..<rows.count {
+                    guard let token = DeviceToken(bytes: rows.bytes(row, 0)), !loaded.versions.contains(token) else {
+                        continue
+                    }
+                    loaded.passedOver.append(
+                        PassedOverDevice(token: token, wake: rows.wake(row, 1), holder: LockHolder(rows, row, 2))
+                    )
+                }
+            case .clock:
+                guard rows.count == 1 else { return nil }
+                loaded.wall = rows.int64(0, 0)
+                loaded.shift = rows.int64(0, 1)
+                loaded.oldest = rows.int32(0, 2)
+            }
+        }
+        return loaded
+    }
+
+    private static func read(_ rows: PostgresRows, isOfTokens: Bool, into loaded: inout Loaded) {
+        loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
+        loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
+        // A selection may find a row for each of its lanes.
+        let isFirst = isOfTokens && loaded.versions.count == 0
+        for row in 0..<rows.count {
+            let version = RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6))
+            guard let token = DeviceToken(bytes: rows.bytes(row, 0)),
+                loaded.versions.append(version, of: token, isKnownNew: isFirst)
+            else { continue }
+            loaded.writtenAt = max(loaded.writtenAt, rows.int64(row, 2))
+            let device = SharedDevice(
+                token: token,
+                record: rows.bytes(row, 3).array,
+                tasks: rows.bytes(row, 4).array,
+                derived: rows.bytes(row, 5).array
+            )
+            loaded.devices.append(device)
+        }
+    }
+}
+
+extension LockHolder {
+    /// The most characters of an application's name.
+    private static let applicationMax = 63
+
+    /// A session in the columns from `first` on; nil if they are NULL. An application's name is text of a client: only
+    /// its plain characters are kept.
+    init?(_ rows: PostgresRows, _ row: Int, _ first: Int) {
+        let pid = rows.int32(row, first)
+        guard pid != 0 else { return nil }
+        let start = rows.int64(row, first + 2)
+        let name = rows.text(row, first + 1).prefix(Self.applicationMax).map { character in
+            character.isASCII && (character.isLetter || character.isNumber || " ._-/".contains(character))
+                ? character : "?"
+        }
+        self.init(pid: pid, application: String(name), queryStart: start == 0 ? nil : start)
+    }
+}
+
+/// Patterns of names apart: names, and beginnings of at least one character less than a name.
+private struct NamePatterns {
+    var names: [String] = []
+    var beginnings: [String] = []
+
+    init(_ patterns: [String]) {
+        for pattern in patterns {
+            if pattern.hasSuffix(".*") {
+                self.beginnings.append(String(pattern.dropLast()))
+            } else {
+                self.names.append(pattern)
+            }
+        }
+    }
+}

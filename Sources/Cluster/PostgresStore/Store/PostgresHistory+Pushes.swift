@@ -1,0 +1,201 @@
+package import Engine
+package import Policy
+package import Storage
+package import Wire
+
+/// Pushes to all devices: found by moments, span by span from the newest on, as rows have summaries of those alone.
+extension PostgresHistory {
+    /// The first span that is looked at, in milliseconds; each one after it is eight times as long.
+    private static let spanMilliseconds: Int64 = 1000
+    /// As long as the longest history: no span need be longer.
+    private static let spanMillisecondsMax: Int64 = 1 << 50
+    /// The bundles that are read at a time.
+    private static let bundlesPerPage: Int64 = 64
+    /// The most rows of events that a list looks at, and the most bundles, of which each is as large as dozens.
+    private static let eventRowsMax: Int64 = 65_536
+    private static let eventBundlesMax: Int64 = 8_192
+    /// The tokens that are read at a time.
+    private static let tokensPerPage: Int32 = 8192
+    /// The most devices that are remembered by their numbers.
+    private static let rememberedMax = 65_536
+
+    package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
+        var collector = LoggedPushCollector(behind: place, notBefore: oldest, countMax: countMax)
+        guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else {
+            return collector.finish(unseen: nil)
+        }
+        // Events leave the log an eighth of their age late.
+        let age = self.limits.ageMillisecondsMax
+        let end = max(oldest.milliseconds, newest.int64(0, 0) - age - age / 8) - 1
+        if let place { self.collect(at: place.at.milliseconds, &collector) }
+        var upper = place.map { $0.at.milliseconds - 1 } ?? .max
+        var span = Self.spanMilliseconds
+        while upper > end, upper >= collector.bound.milliseconds {
+            let lower = max(end, min(upper, newest.int64(0, 0)) - span)
+            upper = self.collect(after: lower, notAfter: upper, countMax: countMax, &collector)
+            // A span that had more than it may is gone on with; an empty one says that a longer one may be looked at.
+            if upper == lower, span < Self.spanMillisecondsMax { span *= 8 }
+        }
+        return collector.finish(unseen: nil)
+    }
+
+    /// Collects the newest pushes of a span, all of the last one's moment among them.
+    ///
+    /// - Returns: up to which moment nothing was looked at.
+    private func collect(
+        after lower: Int64,
+        notAfter upper: Int64,
+        countMax: Int,
+        _ collector: inout LoggedPushCollector
+    ) -> Int64 {
+        guard
+            let rows = self.query(Self.newestPushes, Self.span(lower, upper, Int64(countMax))),
+            let bundles = self.query(Self.newestBundles, Self.span(lower, upper, Self.bundlesPerPage))
+        else { return .min }
+        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
+        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+        // Of rows and bundles the ones that end sooner say how far all were looked at.
+        let cutRow = rows.count == countMax ? rows.int64(rows.count - 1, 2) : nil
+        let cutBundle = bundles.count == Self.bundlesPerPage ? bundles.int64(bundles.count - 1, 1) : nil
+        guard let last = [cutRow, cutBundle].compactMap(\.self).max() else { return lower }
+        self.collect(at: last, &collector)
+        return last - 1
+    }
+
+    private static func span(_ lower: Int64, _ upper: Int64, _ countMax: Int64) -> PostgresParameters {
+        var parameters = PostgresParameters()
+        parameters.append(lower)
+        parameters.append(upper)
+        parameters.append(countMax)
+        return parameters
+    }
+
+    /// Collects every push of one moment.
+    private func collect(at moment: Int64, _ collector: inout LoggedPushCollector) {
+        var parameters = PostgresParameters()
+        parameters.append(moment)
+        guard
+            let rows = self.query(Self.pushesOfMoment, parameters),
+            let bundles = self.query(Self.bundlesOfMoment, parameters)
+        else { return }
+        for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
+        for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
+    }
+
+    /// Collects the pushes of a bundle.
+    private static func collect(_ body: ByteView, _ collector: inout LoggedPushCollector) {
+        for event in Self.events(body) {
+            if let push = LoggedPush(event) { collector.append(push) }
+        }
+    }
+
+    private static func push(_ rows: PostgresRows, _ row: Int) -> LoggedPush {
+        let apns = rows.bytes(row, 0)
+        return LoggedPush(
+            at: Instant(milliseconds: rows.int64(row, 2)),
+            device: UInt64(bitPattern: rows.int64(row, 1)),
+            first: apns.word(at: 0),
+            second: apns.word(at: 8)
+        )
+    }
+
+    package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
+        guard let oldest = pushes.last?.at else { return [:] }
+        let wanted = Set(pushes.map(\.device))
+        var devices = PostgresArray(.int8)
+        for device in wanted { devices.append(Int64(bitPattern: device)) }
+        var parameters = PostgresParameters()
+        parameters.append(devices)
+        parameters.append(oldest.milliseconds)
+        parameters.append(Self.eventRowsMax)
+        Self.append(keysOf: Array(wanted), to: &parameters)
+        parameters.append(Self.eventBundlesMax)
+        guard let rows = self.query(Self.eventsOfDevices, parameters) else { return [:] }
+        var events: [UInt64: [HistoryEvent]] = [:]
+        for row in 0..<rows.count {
+            for event in Self.events(rows.bytes(row, 0)) where wanted.contains(event.device) {
+                events[event.device, default: []].append(event)
+            }
+        }
+        return events
+    }
+
+    package func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? {
+        var found = self.remembered.filter { numbers.contains($0.key) }
+        guard found.count < numbers.count else { return found }
+        let new = self.find(numbers.filter { found[$0] == nil }, key)
+        found.merge(new) { old, _ in old }
+        if self.remembered.count + new.count > Self.rememberedMax { self.remembered.removeAll() }
+        self.remembered.merge(new) { old, _ in old }
+        return found
+    }
+
+    /// Looks through the tokens of all devices for those of some numbers.
+    private func find(_ numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice] {
+        var tokens = PostgresArray(.bytes)
+        var after: [UInt8] = []
+        while tokens.count < numbers.count {
+            var parameters = PostgresParameters()
+            parameters.append(after)
+            parameters.append(Self.tokensPerPage)
+            guard let rows = self.query(Self.tokensInOrder, parameters) else { return [:] }
+            for row in 0..<rows.count {
+                let bytes = rows.bytes(row, 0)
+                guard let token = DeviceToken(bytes: bytes) else { continue }
+                if numbers.contains(HistoryEvent.device(of: token, key)) { tokens.append(bytes) }
+            }
+            guard rows.count == Int(Self.tokensPerPage) else { break }
+            after = rows.bytes(rows.count - 1, 0).array
+        }
+        var parameters = PostgresParameters()
+        parameters.append(tokens)
+        guard tokens.count > 0, let rows = self.query(Self.topicsOfTokens, parameters) else { return [:] }
+        var found: [UInt64: LoggedDevice] = [:]
+        for row in 0..<rows.count {
+            guard let token = DeviceToken(bytes: rows.bytes(row, 0)) else { continue }
+            found[HistoryEvent.device(of: token, key)] = LoggedDevice(token: token, topic: rows.text(row, 1))
+        }
+        return found
+    }
+}
+
+// MARK: - Statements
+
+extension PostgresHistory {
+    private static let newestMoment = "SELECT max(moment) FROM wakegate.connection"
+
+    private static let newestPushes = """
+        SELECT apns, device, at FROM wakegate.push WHERE at > $1::bigint AND at <= $2::bigint
+        ORDER BY at DESC LIMIT $3::bigint
+        """
+
+    private static let pushesOfMoment = "SELECT apns, device, at FROM wakegate.push WHERE at = $1::bigint"
+
+    private static let newestBundles = """
+        SELECT body, at FROM wakegate.bundle WHERE at > $1::bigint AND at <= $2::bigint
+        ORDER BY at DESC LIMIT $3::bigint
+        """
+
+    private static let bundlesOfMoment = "SELECT body FROM wakegate.bundle WHERE at = $1::bigint"
+
+    private static let eventsOfDevices = """
+        SELECT body FROM (
+            (SELECT id, body FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
+                ORDER BY id LIMIT $3::bigint)
+            UNION ALL
+            (SELECT b.id, b.body FROM wakegate.bundle b WHERE b.at >= $2::bigint AND EXISTS (
+                SELECT FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) p(one, two, three, four)
+                WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
+                ORDER BY b.id LIMIT $8::bigint)) e
+        ORDER BY id
+        """
+
+    private static let tokensInOrder = """
+        SELECT token FROM wakegate.device WHERE token > $1::bytea ORDER BY token LIMIT $2::integer
+        """
+
+    private static let topicsOfTokens = """
+        SELECT d.token, t.name FROM wakegate.device d JOIN wakegate.topic t ON t.id = d.topic
+        WHERE d.token = ANY($1::bytea[])
+        """
+}

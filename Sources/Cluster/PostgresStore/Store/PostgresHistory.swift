@@ -1,0 +1,415 @@
+package import Engine
+package import Policy
+package import Storage
+package import Wire
+
+/// What happened to devices and pushes, as the transactions of all gateways have written it to `EventTables`.
+///
+/// It has one user at a time, on any thread, who waits for every answer. A connection that was lost is made anew with
+/// the next question.
+package final class PostgresHistory: HistorySource {
+    /// Rows that are read at a time: of most devices that is all there is.
+    private static let rowsPerPage: Int64 = 64
+    /// How far back rows are looked for at first, and then.
+    private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
+    /// How long an answer is waited for, in milliseconds: nobody who asks why a device was not woken waits longer.
+    private static let answerMilliseconds: Int64 = 10_000
+    /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
+    private static let deletedMax: Int64 = 5_000
+    private static let deletedBundlesMax: Int64 = 100
+    /// The most summaries of a table that are remembered to be made anew: those of a gigabyte of rows.
+    private static let staleSummariesMax = 4096
+    /// The most summaries that are made anew at a time, for which 4,096 pages are read.
+    private static let summariesMadeMax = 128
+    /// The bundles that are read at a time to find a push, the most devices that it is followed to, and the most rows
+    /// that are read of these: a push has one name and one device, and who gives many the same is told of the last.
+    private static let bundlesPerPage: Int64 = 1_024
+    private static let devicesOfPushMax = 64
+    private static let rowsOfPushMax: Int64 = 4_096
+
+    private let address: PostgresAddress
+    private(set) var limits: HistoryLimits
+    /// Some devices by the numbers that events know them by.
+    var remembered: [UInt64: LoggedDevice] = [:]
+    private var client: PostgresClient?
+    private var failure: StoreError?
+    /// Of each table, the summaries by number that still tell of rows which were deleted.
+    private var staleSummaries: [EventTables.Summarized: Set<Int64>] = [:]
+
+    /// - Parameters:
+    ///   - address: where the database is.
+    ///   - limits: how old events may become, and how much room they may take.
+    package init(_ address: PostgresAddress, limits: HistoryLimits) {
+        self.address = address
+        self.limits = limits
+    }
+
+    /// Keeps to other bounds from now on.
+    package func setLimits(_ limits: HistoryLimits) { self.limits = limits }
+
+    package func takeFailure() -> StoreError? {
+        defer { self.failure = nil }
+        return self.failure
+    }
+
+    package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
+        // Most who ask want the latest: pages of the hour before are looked through first, then of the day, then all.
+        var upper = latest.milliseconds
+        for milliseconds in Self.windowMilliseconds + [upper] {
+            let lower = max(-1, min(upper, latest.milliseconds - milliseconds) - 1)
+            guard self.visit(device: device, after: lower, notAfter: upper, latest, body), lower >= 0 else { return }
+            upper = lower
+        }
+    }
+
+    /// Visits what happened to a device after one moment and up to another.
+    ///
+    /// - Returns: whether more is wanted.
+    private func visit(
+        device: UInt64,
+        after lower: Int64,
+        notAfter upper: Int64,
+        _ latest: Instant,
+        _ body: (HistoryEvent) -> Bool
+    ) -> Bool {
+        var last = Int64.max
+        while true {
+            var parameters = PostgresParameters()
+            parameters.append(Int64(bitPattern: device))
+            parameters.append(last)
+            parameters.append(lower)
+            parameters.append(upper)
+            parameters.append(Self.rowsPerPage)
+            for place in EventFilter.places(EventFilter.key(device: device)) { parameters.append(place) }
+            guard let rows = self.query(Self.newestFirst, parameters) else { return false }
+            for row in 0..<rows.count {
+                last = rows.int64(row, 0)
+                for event in Self.events(rows.bytes(row, 1)).reversed()
+                where event.device == device && event.at <= latest {
+                    guard body(event) else { return false }
+                }
+            }
+            guard rows.count == Self.rowsPerPage else { return true }
+        }
+    }
+
+    package func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        let arrivals = self.arrivals(of: apnsID).suffix(Self.devicesOfPushMax)
+        guard !arrivals.isEmpty else { return [] }
+        var devices = PostgresArray(.int8)
+        var moments = PostgresArray(.int8)
+        for (device, at) in arrivals {
+            devices.append(Int64(bitPattern: device))
+            moments.append(at)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(devices)
+        parameters.append(moments)
+        parameters.append(Int64(HistoryFile.pushEventsMax))
+        Self.append(keysOf: arrivals.map(\.device), to: &parameters)
+        parameters.append(Self.rowsOfPushMax)
+        guard let rows = self.query(Self.wayOfPush, parameters) else { return [] }
+        var events: [HistoryEvent] = []
+        for row in 0..<rows.count {
+            let device = UInt64(bitPattern: rows.int64(row, 0))
+            events += Self.events(rows.bytes(row, 1)).filter {
+                $0.device == device && !$0.isNamePart && $0.names(apnsID)
+            }
+        }
+        let ordered = events.enumerated().sorted {
+            ($0.element.at, $0.offset) < ($1.element.at, $1.offset)
+        }
+        return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
+    }
+
+    /// To which devices a push came, and when first, in the order of that.
+    private func arrivals(of apnsID: APNsID) -> [(device: UInt64, at: Int64)] {
+        var first: [UInt64: Int64] = [:]
+        var parameters = PostgresParameters()
+        // An identifier's words have the first byte lowest.
+        parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
+        parameters.append(Int64(Self.devicesOfPushMax))
+        guard let rows = self.query(Self.arrivals, parameters) else { return [] }
+        for row in 0..<rows.count { first[UInt64(bitPattern: rows.int64(row, 0))] = rows.int64(row, 1) }
+        guard self.addBundled(apnsID, to: &first) else { return [] }
+        return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+    }
+
+    /// Adds to which devices a push came by bundles, and when first. One filter in a thousand holds a push by chance,
+    /// so a long log has many that do: page by page from the newest on, until a device is known.
+    ///
+    /// - Returns: false when that could not be asked.
+    private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
+        var last = Int64.max
+        while true {
+            var parameters = PostgresParameters()
+            parameters.append(Self.bundlesPerPage)
+            for place in EventFilter.places(EventFilter.key(push: apnsID)) { parameters.append(place) }
+            parameters.append(last)
+            guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return false }
+            for row in 0..<bundles.count {
+                last = bundles.int64(row, 1)
+                for event in Self.events(bundles.bytes(row, 0)) {
+                    guard let push = LoggedPush(event), push.first == apnsID.first, push.second == apnsID.second else {
+                        continue
+                    }
+                    first[event.device] = min(first[event.device] ?? .max, event.at.milliseconds)
+                }
+            }
+            guard bundles.count == Self.bundlesPerPage, first.isEmpty else { return true }
+        }
+    }
+
+    /// Appends where the keys of devices have their bits, an array for each of these.
+    static func append(keysOf devices: [UInt64], to parameters: inout PostgresParameters) {
+        let places = devices.map { EventFilter.places(EventFilter.key(device: $0)) }
+        for number in 0..<EventFilter.bitsPerKey {
+            var array = PostgresArray(.int8)
+            for device in places { array.append(device[number]) }
+            parameters.append(array)
+        }
+    }
+
+    /// Deletes one piece of what is too old, or of the oldest when all takes too much room. Several gateways may do so
+    /// at a time, each another piece.
+    ///
+    /// - Returns: whether there may be more to delete.
+    package func tidy() -> Bool {
+        self.summarizeAgain()
+        var parameters = PostgresParameters()
+        parameters.append(self.limits.ageMillisecondsMax)
+        parameters.append(Self.deletedMax)
+        var deleted = self.delete(Self.oldEvents, from: .event, parameters)
+        deleted += self.delete(Self.oldPushes, from: .push, parameters)
+        parameters = PostgresParameters()
+        parameters.append(self.limits.ageMillisecondsMax)
+        parameters.append(Self.deletedBundlesMax)
+        deleted += self.query(Self.deleteOldBundles, parameters)?.affectedCount ?? 0
+        let failure = self.takeFailure()
+        _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
+        // Without it questions are slower, and nothing else is.
+        self.failure = failure
+        // What this session has deleted is counted by the time the next statement has ended, and not a second later.
+        _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
+        if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
+            rows.int64(0, 0) > Int64(self.limits.bytesMax)
+        {
+            deleted = self.deleteOldest()
+            if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push, PostgresParameters()) }
+        }
+        // What could not be done is tried again later, and nobody waits for it.
+        if self.takeFailure() != nil { return false }
+        return deleted > 0
+    }
+
+    /// Deletes a piece of the oldest, bundles or rows.
+    private func deleteOldest() -> Int {
+        var most = PostgresParameters()
+        most.append(Self.deletedBundlesMax)
+        let deleted = self.query(Self.deleteOldestBundles, most)?.affectedCount ?? 0
+        guard deleted == 0 else { return deleted }
+        most = PostgresParameters()
+        most.append(Self.deletedMax)
+        return self.delete(Self.oldestEvents, from: .event, most)
+    }
+
+    /// Deletes the rows of a table for which a condition holds, and notes where they were.
+    ///
+    /// - Returns: how many there were.
+    private func delete(
+        _ condition: String,
+        from table: EventTables.Summarized,
+        _ parameters: borrowing PostgresParameters
+    ) -> Int {
+        let statement = """
+            WITH gone AS (
+                DELETE FROM wakegate.\(table) WHERE \(condition)
+                RETURNING (ctid::text::point)[0]::bigint / \(table.pagesPerSummary) AS summary)
+            SELECT summary, count(*) FROM gone GROUP BY summary
+            """
+        guard let rows = self.query(statement, parameters) else { return 0 }
+        var deleted = 0
+        for row in 0..<rows.count {
+            self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
+            deleted += Int(rows.int64(row, 1))
+        }
+        // Whoever may not summarise keeps no more of them.
+        while self.staleSummaries[table, default: []].count > Self.staleSummariesMax {
+            _ = self.staleSummaries[table]?.popFirst()
+        }
+        return deleted
+    }
+
+    /// Summarises pages anew from which rows were deleted. Their room is used again, by rows that are younger than all
+    /// others, and a summary grows and never shrinks: after a while whoever looks for the oldest would look everywhere.
+    private func summarizeAgain() {
+        let failure = self.takeFailure()
+        for (table, summaries) in self.staleSummaries {
+            let some = summaries.prefix(Self.summariesMadeMax)
+            var numbers = PostgresArray(.int8)
+            for summary in some { numbers.append(summary) }
+            var parameters = PostgresParameters()
+            parameters.append(numbers)
+            let rows = self.query(Self.summarizeAgain(table), parameters)
+            if rows?.count == some.count { self.staleSummaries[table] = summaries.subtracting(some) }
+        }
+        // Without it tidying is slower, and nothing else is.
+        self.failure = failure
+    }
+
+    func query(_ sql: String, _ parameters: borrowing PostgresParameters) -> PostgresRows? {
+        let wasConnected = self.client != nil
+        do throws(PostgresError) {
+            do throws(PostgresError) {
+                return try self.connected().query(sql, parameters)
+            } catch {
+                // The connection stood unused while the server was replaced: nobody need hear of that.
+                guard wasConnected, error.kind == .connectionLost else { throw error }
+                self.client = nil
+                return try self.connected().query(sql, parameters)
+            }
+        } catch {
+            self.client = nil
+            self.failure = StoreError(message: error.description)
+            return nil
+        }
+    }
+
+    private func connected() throws(PostgresError) -> PostgresClient {
+        if let client = self.client { return client }
+        let client = try PostgresClient(
+            self.address,
+            application: "wakegate history",
+            // Rows of one device or push are few among all: summaries say where, though the planner doubts it. As it
+            // takes the little that is done for much, it would start workers and compile, which takes longer.
+            settings: [
+                PostgresSetting("enable_seqscan", "off"), PostgresSetting("jit", "off"),
+                PostgresSetting("max_parallel_workers_per_gather", "0"),
+            ],
+            answerMilliseconds: Self.answerMilliseconds
+        )
+        self.client = client
+        return client
+    }
+
+    /// The events of one row; those that cannot be read are left out.
+    static func events(_ body: ByteView) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        do throws(EventRecord.Fault) {
+            try EventRecord(body).read { events.append($0) }
+        } catch { return events }
+        return events
+    }
+}
+
+// MARK: - Statements
+
+extension PostgresHistory {
+    /// Whether a bundle's filter holds a key that has its bits at these places.
+    static func holds(_ places: [String]) -> String {
+        places.map { "get_bit(b.keys, \($0) & (octet_length(b.keys) * 8 - 1)) = 1" }.joined(separator: " AND ")
+    }
+
+    /// The places of one key, from a parameter on.
+    private static func places(from first: Int) -> [String] {
+        (0..<EventFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
+    }
+
+    /// One device's rows have the order of their transactions, as each locks the device's row.
+    private static let newestFirst = """
+        SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint
+            AND at > $3::bigint AND at <= $4::bigint
+        UNION ALL
+        SELECT b.id, b.body FROM wakegate.bundle b WHERE b.id < $2::bigint AND b.at > $3::bigint AND b.at <= $4::bigint
+            AND \(holds(places(from: 6)))
+        ORDER BY id DESC LIMIT $5::bigint
+        """
+
+    private static let arrivals = """
+        SELECT device, min(at) FROM wakegate.push WHERE apns = $1::uuid GROUP BY device
+        ORDER BY min(at) DESC LIMIT $2::bigint
+        """
+
+    private static let bundlesOfPush = """
+        SELECT b.body, b.id FROM wakegate.bundle b WHERE b.id < $6::bigint AND \(holds(places(from: 2)))
+        ORDER BY b.id DESC LIMIT $1::bigint
+        """
+
+    /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
+    private static let wayOfPush = """
+        SELECT p.device, e.body
+        FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+            p(device, at, one, two, three, four)
+        CROSS JOIN LATERAL (
+            SELECT id, body FROM wakegate.event WHERE device = p.device AND at >= p.at
+            UNION ALL
+            SELECT b.id, b.body FROM wakegate.bundle b
+            WHERE b.at >= p.at AND \(holds(["p.one", "p.two", "p.three", "p.four"]))
+            ORDER BY id LIMIT $3::bigint
+        ) e ORDER BY e.id LIMIT $8::bigint
+        """
+
+    private static let oldEvents = """
+        ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.event
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    private static let oldPushes = """
+        ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.push
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    private static let deleteOldBundles = """
+        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.bundle
+            WHERE at < (SELECT max(moment) FROM wakegate.connection) - $1::bigint
+            ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    /// The oldest bundles, but none that is newer than the oldest rows.
+    private static let deleteOldestBundles = """
+        DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.bundle
+            WHERE at <= coalesce((SELECT late FROM wakegate.oldest_events()), 9223372036854775807)
+            ORDER BY at LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    private static let oldestEvents = """
+        ctid = ANY(ARRAY(
+            SELECT ctid FROM wakegate.event WHERE at <= (SELECT late FROM wakegate.oldest_events())
+            LIMIT $1::bigint FOR UPDATE SKIP LOCKED))
+        """
+
+    private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
+
+    /// Says nothing where another role owns the table, and where a vacuum or another gateway is at it, which would be
+    /// waited for. Rows that an old snapshot still sees are in a summary that is made meanwhile, until others of the
+    /// same pages go.
+    private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
+        """
+        SELECT brin_desummarize_range('wakegate.\(table)_place', page),
+            brin_summarize_range('wakegate.\(table)_place', page)
+        FROM (SELECT unnest($1::bigint[]) * \(table.pagesPerSummary) AS page) pages
+        WHERE (SELECT set_config('lock_timeout', '100ms', true)) IS NOT NULL
+            AND pg_has_role((SELECT relowner FROM pg_class WHERE oid = 'wakegate.\(table)'::regclass), 'USAGE')
+            AND NOT EXISTS (
+                SELECT FROM pg_locks
+                WHERE relation = 'wakegate.\(table)'::regclass AND mode = 'ShareUpdateExclusiveLock')
+        """
+    }
+
+    /// What the rows that are there take, by the server's counts; files keep the room of those that were deleted.
+    private static let bytes = """
+        SELECT (pg_stat_get_live_tuples('wakegate.event'::regclass) * (52 + coalesce((
+            SELECT avg_width FROM pg_stats
+            WHERE schemaname = 'wakegate' AND tablename = 'event' AND attname = 'body'), 76))
+            + pg_stat_get_live_tuples('wakegate.push'::regclass) * 65
+            + pg_stat_get_live_tuples('wakegate.bundle'::regclass) * (60 + coalesce((
+            SELECT sum(avg_width) FROM pg_stats
+            WHERE schemaname = 'wakegate' AND tablename = 'bundle' AND attname IN ('keys', 'body')), 3900)))::bigint
+        """
+}

@@ -1,0 +1,249 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// The connection for questions: it reads rows and counts, takes no lock of a row, no transaction id, and no connection
+/// that commits. A question that was sent when the connection ended is sent once more on the next one.
+final class QuestionLink {
+    /// A question, and whether it is sent for the second time.
+    struct Job {
+        enum Subject {
+            case read(ReadPlan)
+            case count(topics: [TopicIndex]?)
+        }
+
+        let number: TransactionNumber
+        let subject: Subject
+        fileprivate var isRepeated = false
+
+        init(_ number: TransactionNumber, _ subject: Subject) {
+            self.number = number
+            self.subject = subject
+        }
+    }
+
+    private enum Purpose {
+        case setUp
+        case read(Job, LoadStep)
+        case count(Job)
+    }
+
+    private enum State {
+        /// Can move to: connecting.
+        case closed
+        /// A connection is made and prepared. Can move to: ready, closed.
+        case connecting
+        /// Can move to: closed.
+        case ready
+    }
+
+    private let state: StoreState
+    private var session: Session<Purpose>?
+    private var phase = State.closed
+    /// Questions that wait for a connection.
+    private var waiting: [Job] = []
+    /// Questions that were sent, in their order.
+    private var sent: [Job] = []
+    private var retryAt: Int64 = 0
+    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+
+    init(_ state: StoreState) {
+        self.state = state
+    }
+
+    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
+
+    /// The time of the next retry or timeout, on the clock that never steps; nil if there is none.
+    var nextMoment: Int64? {
+        switch self.phase {
+        case .closed: self.state.number == nil ? nil : self.retryAt
+        case .connecting: self.session?.server.deadline ?? self.answerDeadline
+        case .ready: self.answerDeadline
+        }
+    }
+
+    private var answerDeadline: Int64? { self.session?.waitsSince.map { $0 + StoreSettings.questionMilliseconds } }
+
+    // MARK: Connecting
+
+    /// Does what is due.
+    func timePassed(_ now: Int64) {
+        if case .closed = self.phase {
+            guard self.state.number != nil, now >= self.retryAt else { return }
+            return self.connect()
+        }
+        if let deadline = self.session?.server.deadline, now >= deadline { return self.advance() }
+        guard let deadline = self.answerDeadline, now >= deadline else { return }
+        self.ended(PostgresError(kind: .connectionLost, message: "no answer to a question"))
+    }
+
+    private func connect() {
+        let settings =
+            SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
+            + [PostgresSetting("lock_timeout", "\(StoreSettings.questionLockMilliseconds)")]
+        let link = PostgresLink(
+            self.state.settings.address,
+            application: "wakegate",
+            settings: settings,
+            firstHost: self.state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
+        self.session = Session(link)
+        self.phase = .connecting
+    }
+
+    private func setUp() {
+        guard let session = self.session, let gateway = self.state.number else { return }
+        session.exchange(.setUp) { sender in
+            // Not from the session's first moment: libpq looks for a server that takes writes by this setting.
+            sender.query("SET default_transaction_read_only = on")
+            for statement in QuestionStatement.allCases {
+                sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
+            }
+            var parameters = PostgresParameters()
+            parameters.append(gateway.rawValue)
+            sender.run(QuestionStatement.standing, parameters)
+        }
+    }
+
+    private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
+        if let failure = outcome.failure { return self.ended(failure) }
+        guard let standing = outcome.results.last, standing.count == 1, standing.flag(0, 0) else {
+            return self.ended(.fenced)
+        }
+        self.phase = .ready
+        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+        let waiting = self.waiting
+        self.waiting = []
+        for job in waiting { self.send(job) }
+    }
+
+    // MARK: Asking
+
+    /// Asks a question, as soon as there is a connection.
+    func ask(_ job: Job) {
+        if case .ready = self.phase { self.send(job) } else { self.waiting.append(job) }
+    }
+
+    private func send(_ job: Job) {
+        guard let session = self.session else { return }
+        self.sent.append(job)
+        switch job.subject {
+        case .read(let plan):
+            // The step is known once its statements were sent.
+            session.exchange({ .read(job, LoadStep(plan, $0)) })
+        case .count(let topics):
+            session.exchange(.count(job)) { sender in
+                var parameters = PostgresParameters()
+                if let topics {
+                    var numbers = PostgresArray(.int4)
+                    numbers.append(ConnectionBooks.everyTopic)
+                    for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
+                    parameters.append(numbers)
+                } else {
+                    parameters.appendNull()
+                }
+                sender.run(QuestionStatement.count, parameters)
+            }
+        }
+    }
+
+    // MARK: Reading
+
+    /// Sends and reads without blocking.
+    func advance() {
+        guard let session = self.session else { return }
+        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
+        let turn = session.advance(into: &answered)
+        for (purpose, outcome) in answered where self.session === session {
+            switch purpose {
+            case .setUp: self.setUpEnded(outcome)
+            case .read(let job, let step): self.answered(job, outcome, step.read(outcome.results).map(self.reply(job)))
+            case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
+            }
+        }
+        guard self.session === session else { return }
+        switch turn {
+        case .goesOn: ()
+        case .connected: self.setUp()
+        case .ended(let failure): self.ended(failure)
+        }
+    }
+
+    /// - Parameter reply: nil when the rows are not those of the statements.
+    private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
+        if !self.sent.isEmpty { self.sent.removeFirst() }
+        guard outcome.failure == nil, let reply else {
+            return self.state.fail(job.number, .refused(StoreError(outcome.failure ?? .odd)))
+        }
+        self.state.replies.append(reply)
+    }
+
+    private func reply(_ job: Job) -> (LoadStep.Loaded) -> ClusterReply {
+        { loaded in
+            let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
+            return .loaded(job.number, LoadedDevices(loaded, now))
+        }
+    }
+
+    private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) -> ClusterReply? {
+        guard let rows = outcome.results.first else { return nil }
+        var byTopic: [Int32: Books] = [:]
+        var rejections: [(topic: UInt32, content: [UInt8])] = []
+        for row in 0..<rows.count {
+            let topic = rows.int32(row, 1)
+            if rows.int32(row, 0) == 0 {
+                guard let books = Books(stored: rows.bytes(row, 2)) else { return nil }
+                byTopic[topic, default: Books()] += books
+            } else {
+                rejections.append((UInt32(bitPattern: topic), rows.bytes(row, 2).array))
+            }
+        }
+        let total = byTopic.removeValue(forKey: ConnectionBooks.everyTopic) ?? Books()
+        let counts = ClusterCounts(
+            total: total,
+            byTopic: Dictionary(
+                uniqueKeysWithValues: byTopic.map { (TopicIndex(rawValue: UInt32(bitPattern: $0.key)), $0.value) }
+            ),
+            rejections: rejections
+        )
+        return .counts(number, counts)
+    }
+
+    // MARK: Ending
+
+    /// The connection is gone, or cannot be made. Questions that were sent once may be sent again; the others fail.
+    private func ended(_ failure: PostgresError) {
+        let isMade = if case .ready = self.phase { true } else { false }
+        let error = StoreError(failure)
+        for var job in self.sent {
+            guard !job.isRepeated else {
+                self.state.fail(job.number, .refused(error))
+                continue
+            }
+            job.isRepeated = true
+            self.waiting.append(job)
+        }
+        self.sent = []
+        if !isMade { self.refuse(error) }
+        self.session = nil
+        self.phase = .closed
+        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
+        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+    }
+
+    /// Ends the connection: every question fails, for this cause.
+    func close(_ error: StoreError) {
+        self.refuse(error)
+        self.session = nil
+        self.phase = .closed
+        self.retryAt = 0
+    }
+
+    private func refuse(_ error: StoreError) {
+        for job in self.sent + self.waiting { self.state.fail(job.number, .refused(error)) }
+        self.sent = []
+        self.waiting = []
+    }
+}

@@ -1,0 +1,356 @@
+import Engine
+import Platform
+
+/// The connection for everything that gateways share besides devices: it makes topics, keeps values, and sends and
+/// receives notices.
+///
+/// The gateway's number does not depend on it. A commit that waits for a standby, a lock that is held elsewhere and a
+/// flood of notices delay this connection alone, and never the heartbeat.
+final class SharedLink {
+    private enum Purpose {
+        case listen, notify, checkSenders
+        case topics([String])
+        case keep(Keep)
+    }
+
+    private enum State {
+        /// Can move to: connecting.
+        case closed
+        /// Can move to: working, closed.
+        case connecting
+        /// Can move to: closed.
+        case working
+    }
+
+    /// A value that all gateways are to share.
+    private struct Keep {
+        let name: String
+        let content: [UInt8]
+    }
+
+    /// An answer that the control connection is to know of.
+    enum Event {
+        /// All rows of topics, after the topics that were asked for were made.
+        case topics(PostgresRows)
+        case kept(name: String, content: [UInt8], version: Int64)
+        /// Topics or values may have changed.
+        case news
+    }
+
+    /// The most attempts to make the same topics, which fail when other gateways make topics at the same time.
+    private static let attemptsMax = 20
+
+    private let state: StoreState
+    private var session: Session<Purpose>?
+    private var phase = State.closed
+    private var retryAt: Int64 = 0
+    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var events: [Event] = []
+    private var notices = NoticeQueue()
+    private var isNotifying = false
+    private var senders = NoticeSenders()
+    /// The topics that were asked for; nil when no answer is owed.
+    private var topics: [String]?
+    private var topicAttempts = 0
+    private var isMakingTopics = false
+    /// Topics were asked for since the exchange that is under way began.
+    private var isAskedAgain = false
+    /// Values that are not kept yet, in the order in which they were given.
+    private var keeps: [Keep] = []
+    private var isKeeping = false
+
+    init(_ state: StoreState) {
+        self.state = state
+    }
+
+    var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
+    private var isWorking: Bool { if case .working = self.phase { true } else { false } }
+
+    /// The next moment at which `timePassed` has work to do, on the monotonic clock; nil when there is none.
+    var nextMoment: Int64? {
+        switch self.phase {
+        case .closed: self.state.number == nil ? nil : self.retryAt
+        case .connecting: self.session?.server.deadline
+        case .working: self.senders.nextMoment
+        }
+    }
+
+    /// Returns the events since the last call, in their order.
+    func takeEvents() -> [Event] {
+        defer { self.events = [] }
+        return self.events
+    }
+
+    // MARK: Connecting
+
+    /// Does the work that is due.
+    func timePassed(_ now: Int64) {
+        switch self.phase {
+        case .closed:
+            guard self.state.number != nil, now >= self.retryAt else { return }
+            self.connect()
+        case .connecting:
+            if let deadline = self.session?.server.deadline, now >= deadline { self.advance() }
+        case .working:
+            self.senders.timePassed(now)
+            self.checkSenders()
+        }
+    }
+
+    private func connect() {
+        let link = PostgresLink(
+            self.state.settings.address,
+            application: "wakegate",
+            settings: SessionSetup.shared,
+            firstHost: self.state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
+        self.session = Session(link)
+        self.phase = .connecting
+    }
+
+    private func listen() {
+        self.phase = .working
+        self.session?.exchange(.listen) { sender in
+            sender.query(SessionSetup.durable)
+            sender.query("LISTEN wakegate")
+        }
+        self.sendTopics()
+        self.sendKeep()
+    }
+
+    /// Refuses everything that was asked for: it cannot be done without a connection.
+    private func refuseAll(_ error: StoreError) {
+        if self.topics != nil { self.refuseTopics(error) }
+        for keep in self.keeps { self.refuse(keep, error) }
+        self.keeps = []
+    }
+
+    // MARK: Sharing
+
+    /// Makes topics. The answer has every topic there is, also when none had to be made.
+    func addTopics(_ names: [String]) {
+        var topics = self.topics ?? []
+        for name in names where !topics.contains(name) { topics.append(name) }
+        self.topics = topics
+        self.isAskedAgain = self.isMakingTopics
+        self.sendTopics()
+    }
+
+    private func sendTopics() {
+        guard self.isWorking, !self.isMakingTopics, let names = self.topics else { return }
+        self.isMakingTopics = true
+        self.session?.exchange(.topics(names)) { sender in
+            if !names.isEmpty {
+                // A gateway that cannot take the lock makes topics without it: equal numbers conflict.
+                sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
+                var parameters = PostgresParameters()
+                parameters.append(names)
+                sender.query(ControlStatement.addTopics.sql(clock: self.state.settings.clock), parameters)
+            }
+            var first = PostgresParameters()
+            first.append(Int32(0))
+            sender.query(ControlStatement.topicsFrom.sql(clock: self.state.settings.clock), first)
+        }
+    }
+
+    private func topicsAnswered(_ names: [String], _ outcome: Session<Purpose>.Outcome) {
+        self.isMakingTopics = false
+        if let failure = outcome.failure ?? outcome.unreplicated {
+            self.topicAttempts += 1
+            guard failure.kind == .uniqueViolation, self.topicAttempts < Self.attemptsMax else {
+                return self.refuseTopics(self.error(failure, "topics"))
+            }
+            return self.sendTopics()
+        }
+        guard let rows = outcome.results.last else { return self.refuseTopics(StoreError(.odd)) }
+        self.topicAttempts = 0
+        let made = Set(names)
+        let left = (self.topics ?? []).filter { !made.contains($0) }
+        self.topics = left.isEmpty && !self.isAskedAgain ? nil : left
+        self.isAskedAgain = false
+        self.events.append(.topics(rows))
+        self.notices.append(.topics)
+        self.sendTopics()
+        self.notify()
+    }
+
+    private func refuseTopics(_ error: StoreError) {
+        self.topics = nil
+        self.topicAttempts = 0
+        self.state.replies.append(.topicsRefused(error))
+    }
+
+    /// Keeps a value under a name.
+    func keep(_ name: String, _ content: [UInt8]) {
+        self.keeps.append(Keep(name: name, content: content))
+        self.sendKeep()
+    }
+
+    private func sendKeep() {
+        guard self.isWorking, !self.isKeeping, let keep = self.keeps.first else { return }
+        self.isKeeping = true
+        self.session?.exchange(.keep(keep)) { sender in
+            var parameters = PostgresParameters()
+            parameters.append(keep.name)
+            parameters.append(keep.content)
+            sender.query(ControlStatement.keep.sql(clock: self.state.settings.clock), parameters)
+        }
+    }
+
+    private func keepAnswered(_ keep: Keep, _ outcome: Session<Purpose>.Outcome) {
+        self.isKeeping = false
+        if !self.keeps.isEmpty { self.keeps.removeFirst() }
+        if let failure = outcome.failure ?? outcome.unreplicated {
+            self.refuse(keep, self.error(failure, "values"))
+        } else if let row = outcome.results.last, row.count == 1 {
+            self.events.append(.kept(name: keep.name, content: keep.content, version: row.int64(0, 0)))
+            self.notices.append(.values)
+            self.notify()
+        } else {
+            self.refuse(keep, StoreError(.odd))
+        }
+        self.sendKeep()
+    }
+
+    private func refuse(_ keep: Keep, _ error: StoreError) {
+        self.state.replies.append(.unkept(name: keep.name, keep.content, error))
+    }
+
+    /// - Parameter table: where a lock was waited for.
+    private func error(_ failure: PostgresError, _ table: String) -> StoreError {
+        guard failure.kind == .lockNotAvailable else { return StoreError(failure) }
+        return StoreError(server: failure.server, lockedTable: table)
+    }
+
+    // MARK: Notices
+
+    /// Sends notices to other gateways.
+    func tell(_ notices: [ClusterNotice]) {
+        guard self.state.number != nil else { return }
+        for notice in notices { self.notices.append(.notice(notice)) }
+        self.notify()
+    }
+
+    private func notify() {
+        guard self.isWorking, !self.isNotifying, let number = self.state.number,
+            let payload = self.notices.takePayload(sender: number)
+        else { return }
+        self.isNotifying = true
+        self.session?.exchange(.notify) { sender in
+            sender.query(ControlStatement.light.sql(clock: self.state.settings.clock))
+            var parameters = PostgresParameters()
+            parameters.append(payload)
+            sender.query(ControlStatement.notify.sql(clock: self.state.settings.clock), parameters)
+        }
+    }
+
+    private func hear(_ notifications: [PostgresNotification]) {
+        guard let session = self.session else { return }
+        let own = session.server.backend
+        for notification in notifications where notification.sender != own {
+            if self.senders.mayHear(notification) { self.hear(notification.payload) }
+        }
+        guard !self.senders.isFlooded else {
+            // A new session begins behind everything that was sent so far.
+            self.close()
+            self.retryAt = SystemClock.monotonic + StoreSettings.pauseMilliseconds.upperBound
+            return
+        }
+        self.checkSenders()
+    }
+
+    private func hear(_ payload: String) {
+        guard let number = self.state.number else { return }
+        for item in NoticePayload.read(payload, receiver: number) {
+            switch item {
+            case .notice(let notice): if self.state.isAttached { self.state.replies.append(.told(notice)) }
+            case .topics, .values: self.events.append(.news)
+            }
+        }
+    }
+
+    private func checkSenders() {
+        guard self.isWorking, let backends = self.senders.takeUnchecked() else { return }
+        self.session?.exchange(.checkSenders) { sender in
+            var numbers = PostgresArray(.int4)
+            for backend in backends { numbers.append(backend) }
+            var parameters = PostgresParameters()
+            parameters.append(numbers)
+            sender.query(ControlStatement.sendersOfGateways.sql(clock: self.state.settings.clock), parameters)
+        }
+    }
+
+    private func sendersChecked(_ outcome: Session<Purpose>.Outcome) {
+        let rows = outcome.failure == nil ? outcome.results.last : nil
+        let trusted = rows.map { rows in (0..<rows.count).map { rows.int32($0, 0) } } ?? []
+        for notification in self.senders.checked(trusted: Set(trusted)) { self.hear(notification.payload) }
+        self.checkSenders()
+    }
+
+    // MARK: Reading
+
+    /// Sends and reads as much as it can without blocking.
+    func advance() {
+        guard let session = self.session else { return }
+        var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
+        let turn = session.advance(into: &answered)
+        for (purpose, outcome) in answered where self.session === session { self.answered(purpose, outcome) }
+        guard self.session === session else { return }
+        self.hear(session.takeNotifications())
+        guard self.session === session else { return }
+        switch turn {
+        case .goesOn: ()
+        case .connected: self.listen()
+        case .ended(let failure): self.ended(failure)
+        }
+    }
+
+    private func answered(_ purpose: Purpose, _ outcome: Session<Purpose>.Outcome) {
+        switch purpose {
+        case .listen:
+            if let failure = outcome.failure { return self.ended(failure) }
+            self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+            // Notices before this moment were not heard.
+            self.events.append(.news)
+            self.notify()
+        case .notify:
+            self.isNotifying = false
+            self.notify()
+        case .checkSenders: self.sendersChecked(outcome)
+        case .topics(let names): self.topicsAnswered(names, outcome)
+        case .keep(let keep): self.keepAnswered(keep, outcome)
+        }
+    }
+
+    // MARK: Ending
+
+    /// The connection is lost, or cannot be made. After a loss everything is tried again.
+    private func ended(_ failure: PostgresError) {
+        let wasConnecting = !self.isWorking
+        self.close()
+        if wasConnecting { self.refuseAll(StoreError(failure)) }
+        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
+        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+    }
+
+    /// The store is not attached any more. The engine has refused, or asks again for, everything that was not answered.
+    func detached() {
+        self.close()
+        self.topics = nil
+        self.topicAttempts = 0
+        self.keeps = []
+        self.notices.removeAll()
+        self.retryAt = 0
+    }
+
+    /// Ends the connection.
+    func close() {
+        self.session = nil
+        self.phase = .closed
+        self.isNotifying = false
+        self.isMakingTopics = false
+        self.isKeeping = false
+        self.senders = NoticeSenders()
+    }
+}

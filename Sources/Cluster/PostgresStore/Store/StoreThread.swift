@@ -1,0 +1,237 @@
+import Engine
+import Platform
+
+/// What the store's thread does: it alone has the connections, and waits for them.
+final class StoreThread {
+    private let exchange: StoreExchange
+    private let state: StoreState
+    private let control: ControlLink
+    private let shared: SharedLink
+    private let links: [CommitLink]
+    private let questions: QuestionLink
+    private var waiting: [CommitLink.Job] = []
+    /// What is told to the engine once every connection is ready.
+    private var attachment: Attachment?
+    private var attachAt: Int64 = 0
+    /// Until when every connection is to be ready.
+    private var attachDeadline: Int64 = 0
+    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var failure = StoreError.unknown
+    /// The cause that the engine knows of; nil while the store is attached, or never was.
+    private var told: String?
+    /// Until when the end may take; nil while there is none.
+    private var stopDeadline: Int64?
+    private var isLeaving = false
+    private var isOver = false
+
+    init(_ settings: StoreSettings, _ exchange: StoreExchange) {
+        let state = StoreState(settings)
+        self.exchange = exchange
+        self.state = state
+        self.control = ControlLink(state)
+        self.shared = SharedLink(state)
+        self.links = (1...max(1, settings.connections)).map { CommitLink(index: Int16($0), state) }
+        self.questions = QuestionLink(state)
+    }
+
+    func run() {
+        while !self.isOver {
+            for request in self.exchange.takeRequests() { self.take(request) }
+            self.timePassed(SystemClock.monotonic)
+            self.handleEvents()
+            self.dispatch()
+            self.deliver()
+            guard !self.isOver else { break }
+            self.wait()
+            self.control.advance()
+            self.shared.advance()
+            for link in self.links { link.advance() }
+            self.questions.advance()
+            self.handleEvents()
+        }
+        self.control.close()
+        self.shared.close()
+        for link in self.links { link.close() }
+        self.questions.close(self.failure)
+        self.exchange.ended()
+    }
+
+    private func wait() {
+        var waits = [Descriptor.Wait(self.exchange.bell.descriptor, .readable)] + self.control.waits + self.shared.waits
+        for link in self.links { waits += link.waits }
+        waits += self.questions.waits
+        let now = SystemClock.monotonic
+        var moments = self.links.compactMap(\.nextMoment) + [now + StoreSettings.heartbeatMilliseconds]
+        if let moment = self.control.nextMoment { moments.append(moment) }
+        if let moment = self.shared.nextMoment { moments.append(moment) }
+        if let moment = self.questions.nextMoment { moments.append(moment) }
+        if self.control.isClosed { moments.append(self.attachAt) }
+        if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
+        let pause = (moments.min() ?? now) - now
+        Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
+        if waits[0].isOver { self.exchange.bell.silence() }
+    }
+
+    // MARK: Requests
+
+    private func take(_ request: ClusterRequest) {
+        switch request {
+        case .load(let number, let plan): self.append(.load(number, plan), number)
+        case .count(let number, let topics): self.ask(QuestionLink.Job(number, .count(topics: topics)))
+        case .read(let number, let plan): self.ask(QuestionLink.Job(number, .read(plan)))
+        case .commit(let number, let writes): self.links.first { $0.open == number }?.commit(writes)
+        case .abandon(let number): self.links.first { $0.open == number }?.abandon()
+        case .addTopics(let names): if self.state.isAttached { self.shared.addTopics(names) }
+        case .report(let report): if self.state.isAttached { self.control.report(report) }
+        case .tell(let notices): if self.state.isAttached { self.shared.tell(notices) }
+        case .keep(let name, let content): if self.state.isAttached { self.shared.keep(name, content) }
+        case .bury(let gateway): if self.state.isAttached { self.waiting.append(.bury(gateway)) }
+        }
+    }
+
+    private func append(_ job: CommitLink.Job, _ number: TransactionNumber) {
+        guard self.state.isAttached, self.stopDeadline == nil else {
+            return self.state.fail(number, .refused(self.failure))
+        }
+        self.waiting.append(job)
+    }
+
+    private func ask(_ job: QuestionLink.Job) {
+        guard self.state.isAttached, self.stopDeadline == nil else {
+            return self.state.fail(job.number, .refused(self.failure))
+        }
+        self.questions.ask(job)
+    }
+
+    private func dispatch() {
+        guard !self.waiting.isEmpty else { return }
+        var taken = 0
+        for link in self.links where taken < self.waiting.count && link.isIdle {
+            link.begin(self.waiting[taken])
+            taken += 1
+        }
+        self.waiting.removeFirst(taken)
+        if !self.waiting.isEmpty, self.links.allSatisfy(\.isClosed) {
+            self.refuseWaiting(self.links.compactMap(\.failure).first ?? self.failure)
+        }
+    }
+
+    private func refuseWaiting(_ error: StoreError) {
+        for job in self.waiting {
+            switch job {
+            case .load(let number, _): self.state.fail(number, .refused(error))
+            case .bury: ()
+            }
+        }
+        self.waiting = []
+    }
+
+    private func deliver() {
+        guard !self.state.replies.isEmpty else { return }
+        self.exchange.deliver(&self.state.replies)
+    }
+
+    // MARK: Time
+
+    private func timePassed(_ now: Int64) {
+        if self.exchange.isStopping, self.stopDeadline == nil { self.stop(now) }
+        if self.control.isClosed, now >= self.attachAt, self.stopDeadline == nil { self.control.connect() }
+        self.control.timePassed(now)
+        self.shared.timePassed(now)
+        for link in self.links { link.timePassed(now) }
+        self.questions.timePassed(now)
+        self.giveUpAttaching(now)
+        self.stopGoesOn(now)
+    }
+
+    /// Connections that cannot be made are no reason to wait for ever.
+    private func giveUpAttaching(_ now: Int64) {
+        guard self.attachment != nil, now >= self.attachDeadline,
+            let failure = self.links.compactMap(\.failure).first
+        else { return }
+        self.detach(failure)
+    }
+
+    private func stop(_ now: Int64) {
+        self.stopDeadline = now + self.state.settings.silenceMilliseconds
+        self.refuseWaiting(self.failure)
+        self.questions.close(self.failure)
+        for link in self.links { link.abandon() }
+    }
+
+    private func stopGoesOn(_ now: Int64) {
+        guard let deadline = self.stopDeadline else { return }
+        if now >= deadline { self.isOver = true }
+        guard !self.isLeaving, !self.links.contains(where: \.isCommitting) else { return }
+        self.isLeaving = true
+        for link in self.links { link.close() }
+        self.control.leave()
+    }
+
+    // MARK: Events
+
+    private func handleEvents() {
+        for event in self.control.takeEvents() {
+            switch event {
+            case .entered(let attachment):
+                self.state.number = attachment.number
+                self.attachment = attachment
+                self.attachDeadline = SystemClock.monotonic + StoreSettings.readyMilliseconds
+            case .ended(let error): self.detach(error)
+            case .left: self.isOver = true
+            }
+        }
+        for event in self.shared.takeEvents() {
+            switch event {
+            case .topics(let rows): self.control.topicsMade(rows)
+            case .kept(let name, let content, let version): self.control.kept(name, content, version: version)
+            case .news: self.control.readNews()
+            }
+        }
+        for warning in self.state.warnings { self.exchange.warn(warning) }
+        self.state.warnings = []
+        if let fault = self.state.fault {
+            self.state.fault = nil
+            self.detach(fault)
+        }
+        for link in self.links { link.closeIfDetached() }
+        if let attachment = self.attachment, self.links.allSatisfy(\.isIdle) { self.attached(attachment) }
+    }
+
+    private func attached(_ attachment: Attachment) {
+        self.attachment = nil
+        self.told = nil
+        self.state.isAttached = true
+        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+        let current = Attachment(
+            number: attachment.number,
+            topics: self.control.topics,
+            values: self.control.values,
+            now: attachment.now,
+            wall: attachment.wall
+        )
+        self.state.replies.append(.attached(current))
+        self.exchange.attempted(nil)
+    }
+
+    private func detach(_ error: StoreError) {
+        self.failure = error
+        self.control.close()
+        self.attachment = nil
+        self.state.number = nil
+        // The first cause says that the store is not attached any more, and each further one why it still is not.
+        if self.state.isAttached || self.told.map({ $0 != error.message }) ?? false {
+            self.state.replies.append(.detached(error))
+            self.told = error.message
+        }
+        self.state.isAttached = false
+        self.shared.detached()
+        for link in self.links { link.detached(error) }
+        self.questions.close(error)
+        self.refuseWaiting(error)
+        self.attachAt = SystemClock.monotonic + self.pauseMilliseconds
+        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+        if self.stopDeadline != nil { self.isOver = true }
+        self.exchange.attempted(error)
+    }
+}

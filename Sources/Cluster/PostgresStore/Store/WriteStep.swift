@@ -1,0 +1,294 @@
+import Engine
+import Policy
+import Wire
+
+/// The statements that write what a transaction changed, in their order: devices, what finds them, wakes, events,
+/// books.
+///
+/// Changes are looked at by their places: a copy of each would touch everything that it holds, time and again.
+struct WriteStep {
+    private let sender: SessionSender
+    private var count = 0
+    /// The place of the statement that says whose wakes have ended; nil when none has.
+    private(set) var endedPlace: Int?
+
+    /// - Parameters:
+    ///   - versions: of the rows that were read, by token.
+    ///   - mayBundle: whether all gateways read bundles of events.
+    ///   - now: the moment of the transaction.
+    ///   - holder: this gateway.
+    init(
+        _ writes: ClusterWrites,
+        versions: RowVersions,
+        mayBundle: Bool,
+        now: Instant,
+        holder: GatewayNumber,
+        _ sender: SessionSender
+    ) {
+        self.sender = sender
+        self.appendDevices(writes.devices, versions, now)
+        self.appendDue(writes.devices)
+        self.appendReady(writes.devices)
+        self.appendWakes(writes.devices, now, holder)
+        if mayBundle, EventBundle.isWorthwhile(writes.events) {
+            self.appendBundles(writes.events)
+        } else {
+            self.appendEvents(writes.events)
+        }
+    }
+
+    private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) {
+        self.sender.run(statement, parameters)
+        self.count += 1
+    }
+
+    private mutating func appendDevices(
+        _ changes: [SharedDeviceChange],
+        _ versions: RowVersions,
+        _ now: Instant
+    ) {
+        var versions = versions
+        for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
+            var tokens = PostgresArray(.bytes)
+            var topics = PostgresArray(.int4)
+            var records = PostgresArray(.bytes)
+            var tasks = PostgresArray(.bytes)
+            var derived = PostgresArray(.bytes)
+            var numbers = PostgresArray(.int8)
+            var places = PostgresArray(.place)
+            for index in changes.indices where changes[index].isNew == isNew {
+                tokens.append(changes[index].device.token)
+                topics.append(Int32(bitPattern: changes[index].topic.rawValue))
+                records.append(changes[index].device.record)
+                tasks.append(changes[index].device.tasks)
+                derived.append(changes[index].device.derived)
+                guard !isNew else { continue }
+                // A row that was not read has no such version: the transaction fails.
+                let version = versions.version(of: changes[index].device.token)
+                numbers.append(version.number)
+                places.append(version.place)
+            }
+            var parameters = PostgresParameters()
+            parameters.append(tokens)
+            parameters.append(topics)
+            parameters.append(records)
+            parameters.append(tasks)
+            parameters.append(derived)
+            if !isNew {
+                parameters.append(numbers)
+                parameters.append(places)
+            }
+            parameters.append(now.milliseconds)
+            self.append(isNew ? .insertDevices : .updateDevices, parameters)
+        }
+    }
+
+    private mutating func appendDue(_ changes: [SharedDeviceChange]) {
+        var tokens = PostgresArray(.bytes)
+        var moments = PostgresArray(.int8)
+        var gone = PostgresArray(.bytes)
+        for index in changes.indices {
+            switch changes[index].due {
+            case .unchanged: ()
+            case .at(nil): if !changes[index].isNew { gone.append(changes[index].device.token) }
+            case .at(let moment?):
+                tokens.append(changes[index].device.token)
+                moments.append(moment.milliseconds)
+            }
+        }
+        if gone.count > 0 { self.append(.deleteDue, gone) }
+        if tokens.count > 0 {
+            var parameters = PostgresParameters()
+            parameters.append(tokens)
+            parameters.append(moments)
+            self.append(.upsertDue, parameters)
+        }
+    }
+
+    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) {
+        var parameters = PostgresParameters()
+        parameters.append(array)
+        self.append(statement, parameters)
+    }
+
+    private mutating func appendReady(_ changes: [SharedDeviceChange]) {
+        var gone = PostgresArray(.bytes)
+        var tokens = PostgresArray(.bytes)
+        var kinds = PostgresArray(.int2)
+        var names = PostgresArray(.text)
+        var resources = PostgresArray(.text)
+        var topics = PostgresArray(.int4)
+        var moments = PostgresArray(.int8)
+        for index in changes.indices where changes[index].ready != nil {
+            let change = changes[index]
+            guard let lanes = change.ready else { continue }
+            if !change.isNew { gone.append(change.device.token) }
+            for lane in lanes {
+                tokens.append(change.device.token)
+                kinds.append(lane.target.kind.tableCode)
+                names.append(lane.target.name)
+                resources.append(lane.target.resources.joined(separator: ","))
+                topics.append(Int32(bitPattern: change.topic.rawValue))
+                moments.append(lane.since.milliseconds)
+            }
+        }
+        if gone.count > 0 { self.append(.deleteReady, gone) }
+        guard tokens.count > 0 else { return }
+        var parameters = PostgresParameters()
+        parameters.append(tokens)
+        parameters.append(kinds)
+        parameters.append(names)
+        parameters.append(resources)
+        parameters.append(topics)
+        parameters.append(moments)
+        self.append(.insertReady, parameters)
+    }
+
+    private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber) {
+        var launched = PostgresArray(.uuid)
+        var tokens = PostgresArray(.bytes)
+        var deadlines = PostgresArray(.int8)
+        var ended = PostgresArray(.uuid)
+        for index in changes.indices {
+            for (wake, deadline) in changes[index].launched {
+                launched.append(wake)
+                tokens.append(changes[index].device.token)
+                deadlines.append(deadline.milliseconds)
+            }
+            for wake in changes[index].ended { ended.append(wake) }
+        }
+        if launched.count > 0 {
+            var parameters = PostgresParameters()
+            parameters.append(launched)
+            parameters.append(tokens)
+            parameters.append(deadlines)
+            parameters.append(holder.rawValue)
+            self.append(.insertWakes, parameters)
+        }
+        guard ended.count > 0 else { return }
+        var parameters = PostgresParameters()
+        parameters.append(ended)
+        parameters.append(now.milliseconds)
+        self.endedPlace = self.count
+        self.append(.endWakes, parameters)
+    }
+
+    private mutating func appendBundles(_ events: [HistoryEvent]) {
+        var keys = PostgresArray(.bytes)
+        var bodies = PostgresArray(.bytes)
+        for bundle in EventBundle.bundles(events) {
+            keys.append(bundle.keys)
+            bodies.append(bundle.body)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(events[0].at.milliseconds)
+        parameters.append(keys)
+        parameters.append(bodies)
+        self.append(.insertBundles, parameters)
+    }
+
+    private mutating func appendEvents(_ events: [HistoryEvent]) {
+        guard !events.isEmpty else { return }
+        var devices = PostgresArray(.int8)
+        var moments = PostgresArray(.int8)
+        var bodies = PostgresArray(.bytes)
+        for row in EventTables.rows(events) {
+            devices.append(row.device)
+            moments.append(row.at)
+            bodies.append(row.body())
+        }
+        var parameters = PostgresParameters()
+        parameters.append(devices)
+        parameters.append(moments)
+        parameters.append(bodies)
+        self.append(.insertEvents, parameters)
+        let pushes = EventTables.pushes(events)
+        guard !pushes.isEmpty else { return }
+        var names = PostgresArray(.uuid)
+        var targets = PostgresArray(.int8)
+        var times = PostgresArray(.int8)
+        for push in pushes {
+            // An identifier's words have the first byte lowest.
+            names.append(uuid: (push.apns.first.byteSwapped, push.apns.second.byteSwapped))
+            targets.append(push.device)
+            times.append(push.at)
+        }
+        parameters = PostgresParameters()
+        parameters.append(names)
+        parameters.append(targets)
+        parameters.append(times)
+        self.append(.insertPushes, parameters)
+    }
+
+    /// Appends the rows that only this connection writes, and last the mark by which it will know whether it committed.
+    mutating func appendOwn(
+        _ books: ConnectionBooks.Step,
+        _ rejections: [(topic: UInt32, content: [UInt8])],
+        _ mark: Mark
+    ) {
+        if !books.isEmpty {
+            var topics = PostgresArray(.int4)
+            var counts = PostgresArray(.bytes)
+            for (topic, books) in books {
+                var buffer = ByteBuffer()
+                books.store(to: &buffer)
+                topics.append(topic)
+                counts.append(buffer.view)
+            }
+            var parameters = PostgresParameters()
+            parameters.append(mark.gateway.rawValue)
+            parameters.append(mark.connection)
+            parameters.append(topics)
+            parameters.append(counts)
+            self.append(.upsertBooks, parameters)
+        }
+        if !rejections.isEmpty {
+            var topics = PostgresArray(.int4)
+            var contents = PostgresArray(.bytes)
+            for (topic, content) in rejections {
+                topics.append(Int32(bitPattern: topic))
+                contents.append(content)
+            }
+            var parameters = PostgresParameters()
+            parameters.append(mark.gateway.rawValue)
+            parameters.append(mark.connection)
+            parameters.append(mark.order)
+            parameters.append(topics)
+            parameters.append(contents)
+            self.append(.upsertRejections, parameters)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(mark.gateway.rawValue)
+        parameters.append(mark.connection)
+        parameters.append(mark.epoch)
+        parameters.append(mark.number)
+        parameters.append(mark.moment.milliseconds)
+        self.append(.mark, parameters)
+        self.append(.commit, PostgresParameters())
+    }
+
+    /// What a transaction writes of itself.
+    struct Mark {
+        let gateway: GatewayNumber
+        let connection: Int16
+        let epoch: Int64
+        /// Of this connection's transactions, from 1.
+        let number: Int64
+        let moment: Instant
+        /// Of all of the gateway's transactions: which one was written later.
+        let order: Int64
+    }
+}
+
+extension LaunchKind {
+    /// The kind as the tables have it, which never changes its meaning.
+    var tableCode: Int16 {
+        switch self {
+        case .push: 0
+        case .appRefresh: 1
+        case .processing: 2
+        case .continued: 3
+        case .urlSession: 4
+        }
+    }
+}

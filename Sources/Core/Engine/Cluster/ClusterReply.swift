@@ -1,0 +1,148 @@
+package import Policy
+package import Wire
+
+/// What a shared store answers, or tells unasked.
+package enum ClusterReply {
+    /// The store is attached under a new number: wakes that were held under another are lost.
+    case attached(Attachment)
+    /// The store is no longer attached: nothing commits until it is attached again, which it tries by itself.
+    ///
+    /// - Parameter error: why, with the server and the remedy.
+    case detached(StoreError)
+    case loaded(TransactionNumber, LoadedDevices)
+    /// The commit is durable.
+    ///
+    /// - Parameter endedElsewhere: the wakes that it ended whose holder is another gateway.
+    case committed(TransactionNumber, endedElsewhere: [HeldElsewhere])
+    case failed(TransactionNumber, ClusterFailure)
+    case counts(TransactionNumber, ClusterCounts)
+    /// Every topic there is, by number: after `addTopics`, and when another gateway has made one.
+    case topics([String])
+    /// Topics that were asked for cannot be made, or be read, for this cause.
+    case topicsRefused(StoreError)
+    case view(ClusterView)
+    case told(ClusterNotice)
+    /// What is kept under a name is this: kept by this gateway, or by another one.
+    case value(name: String, [UInt8])
+    /// A value was not kept, for this cause. It may have been kept if the answer of the database was lost.
+    case unkept(name: String, [UInt8], StoreError)
+}
+
+/// A wake that another gateway holds.
+package struct HeldElsewhere: Hashable, Sendable {
+    package let wake: WakeID
+    package let holder: GatewayNumber
+
+    package init(wake: WakeID, holder: GatewayNumber) {
+        self.wake = wake
+        self.holder = holder
+    }
+}
+
+/// What a gateway begins with under a new number.
+package struct Attachment {
+    package let number: GatewayNumber
+    /// Every topic, by number.
+    package let topics: [String]
+    /// What all gateways share under names.
+    package var values: [String: [UInt8]]
+    /// Policy time, and the primary's clock in milliseconds since 1970.
+    package let now: Instant
+    package let wall: Int64
+
+    package init(number: GatewayNumber, topics: [String], values: [String: [UInt8]], now: Instant, wall: Int64) {
+        self.number = number
+        self.topics = topics
+        self.values = values
+        self.now = now
+        self.wall = wall
+    }
+}
+
+/// Why a transaction has changed nothing.
+package enum ClusterFailure: Error {
+    /// Somebody else was faster, or two waited for one another: the same again, from its beginning, may succeed.
+    case conflict
+    /// Another session holds a lock of a row, or of a table, and did not release it for a moment.
+    ///
+    /// - Parameter holder: the session with the lock of a table, if it is known.
+    case locked(LockHolder?)
+    /// The database does not take it: its answer is a refusal. What is tried again later may succeed.
+    case refused(StoreError)
+}
+
+/// A session of the database that holds a lock.
+package struct LockHolder: Hashable, Sendable {
+    package let pid: Int32
+    package let application: String
+    /// The start of its last query, in milliseconds since 1970; nil if the role may not see it.
+    package let queryStart: Int64?
+
+    package init(pid: Int32, application: String, queryStart: Int64?) {
+        self.pid = pid
+        self.application = application
+        self.queryStart = queryStart
+    }
+}
+
+/// A named device that a load left out because another session has locked its row.
+package struct PassedOverDevice {
+    package let token: DeviceToken
+    /// The wake that named the device; nil if its token did.
+    package let wake: WakeID?
+    /// The session with the lock, if it is known.
+    package let holder: LockHolder?
+
+    package init(token: DeviceToken, wake: WakeID?, holder: LockHolder?) {
+        self.token = token
+        self.wake = wake
+        self.holder = holder
+    }
+}
+
+/// The rows that a transaction has read.
+package struct LoadedDevices {
+    /// Policy time, which never goes back from one transaction that saw a row to the next.
+    package let now: Instant
+    /// The primary's clock, in milliseconds since 1970.
+    package let wall: Int64
+    package var devices: [SharedDevice]
+    /// There may be more of what was selected.
+    package var hasMore: Bool
+    /// Of a selection of wakes of a gateway: those of its wakes in flight that these devices have. A device may have
+    /// wakes of other gateways besides.
+    package var heldWakes: [WakeID]
+    /// The named devices that others have locked, of a plan that passes over them; one entry for each token and wake.
+    package var passedOver: [PassedOverDevice]
+
+    package init(
+        now: Instant,
+        wall: Int64,
+        devices: [SharedDevice],
+        hasMore: Bool,
+        heldWakes: [WakeID] = [],
+        passedOver: [PassedOverDevice] = []
+    ) {
+        self.now = now
+        self.wall = wall
+        self.devices = devices
+        self.hasMore = hasMore
+        self.heldWakes = heldWakes
+        self.passedOver = passedOver
+    }
+}
+
+/// What is counted.
+package struct ClusterCounts {
+    package let total: Books
+    package let byTopic: [TopicIndex: Books]
+    /// Refused pushes as `Rejections` keeps them, the total under `RecordKey.everyTopic`, one for each gateway that
+    /// counted some.
+    package let rejections: [(topic: UInt32, content: [UInt8])]
+
+    package init(total: Books, byTopic: [TopicIndex: Books], rejections: [(topic: UInt32, content: [UInt8])]) {
+        self.total = total
+        self.byTopic = byTopic
+        self.rejections = rejections
+    }
+}

@@ -1,0 +1,297 @@
+package import Policy
+package import Wire
+
+/// The place of a device in the engine's table; it never changes while the engine lives.
+package struct DeviceIndex: Hashable, Sendable {
+    package let rawValue: UInt32
+
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The place of no device: the end of a list.
+    static var none: DeviceIndex { DeviceIndex(rawValue: .max) }
+}
+
+/// All devices: rows that never move, and an index of them by token.
+///
+/// Rows lie in blocks of 1,024. The index is open addressing with linear probing over 8-byte cells (row number and
+/// 32 bits of the token's hash), at most three quarters full; rows are never taken out. No step makes a larger index:
+/// each row that is added from five eighths on clears a few cells of the next one, and each that is added to the next
+/// one moves a few cells of the one before.
+@safe
+package struct DeviceTable: ~Copyable {
+    private static let blockShift = 10
+    private static let blockCount = 1 << 10
+
+    private struct Cell {
+        /// The row number plus 1; 0 is a free cell.
+        var row: UInt32
+        var hash: UInt32
+    }
+
+    private var blocks: [UnsafeMutablePointer<DeviceRecord>] = unsafe []
+    private var cells: UnsafeMutableBufferPointer<Cell>
+    /// The index before it grew, until all of its cells have been moved; those before `moved` have been.
+    private var olderCells: UnsafeMutableBufferPointer<Cell>
+    private var moved = 0
+    /// How many are moved with each row that is added; with two all would be in time.
+    private static let movesPerRow = 8
+    /// The index that comes next, of which the cells before `cleared` are free and the others are without meaning.
+    private var nextCells: UnsafeMutableBufferPointer<Cell>
+    private var cleared = 0
+    /// How many are cleared with each row that is added; with 16 all are in time.
+    private static let clearsPerRow = 16
+    /// Keeps strangers from choosing tokens that collide.
+    private let key: HashKey
+    /// How many devices there are; their rows have the numbers below.
+    package private(set) var count = 0
+    /// The devices whose rows have changed, each once.
+    private var changed: [DeviceIndex] = []
+    /// Which rows were placed, until all are.
+    private var isPlaced: [Bool] = []
+    /// More rows than any configuration allows.
+    private static let placesMax = 1 << 30
+
+    /// An empty table.
+    ///
+    /// - Parameter key: what tokens are hashed with.
+    package init(key: HashKey) {
+        self.key = key
+        unsafe self.olderCells = .init(start: nil, count: 0)
+        unsafe self.nextCells = .init(start: nil, count: 0)
+        unsafe self.cells = .allocate(capacity: 1024)
+        unsafe self.cells.initialize(repeating: Cell(row: 0, hash: 0))
+    }
+
+    deinit {
+        for number in 0..<self.count {
+            let record = unsafe self.blocks[number >> Self.blockShift] + (number & (Self.blockCount - 1))
+            unsafe record.pointee.deallocate()
+        }
+        for number in unsafe self.blocks.indices { unsafe self.blocks[number].deallocate() }
+        unsafe self.cells.deallocate()
+        unsafe self.olderCells.deallocate()
+        unsafe self.nextCells.deallocate()
+    }
+
+    /// The row of a device that is in the table.
+    package subscript(device: DeviceIndex) -> DeviceRecord {
+        // Addresses, not coroutines: in debug builds Swift 6.3 reads a field of what `_read` yielded after it has
+        // freed the coroutine's frame, which holds a copy.
+        unsafeAddress {
+            precondition(Int(device.rawValue) < self.count, "no such device")
+            return unsafe UnsafePointer(self.row(device))
+        }
+        unsafeMutableAddress {
+            precondition(Int(device.rawValue) < self.count, "no such device")
+            return unsafe self.row(device)
+        }
+    }
+
+    /// What a store has to keep of a device has changed.
+    package mutating func noteChange(_ device: DeviceIndex) {
+        guard !self[device].isChanged else { return }
+        self[device].isChanged = true
+        self.changed.append(device)
+    }
+
+    /// Whether a row changed since changes were last taken.
+    package var hasChanges: Bool { !self.changed.isEmpty }
+
+    /// Takes the devices whose rows changed since changes were last taken, each once.
+    package mutating func takeChanges() -> [DeviceIndex] {
+        for device in self.changed { self[device].isChanged = false }
+        defer { self.changed.removeAll(keepingCapacity: true) }
+        return self.changed
+    }
+
+    /// Takes the rows that changed since changes were last taken as records, each as it is at `now`.
+    package mutating func takeChanges(into batch: inout RecordBatch, at now: Instant) {
+        for device in self.changed {
+            self[device].isChanged = false
+            batch.append(RecordKey(.device, device.rawValue)) { self[device].store(to: &$0, at: now) }
+        }
+        self.changed.removeAll(keepingCapacity: true)
+    }
+
+    /// The device with this token.
+    ///
+    /// - `hash`: the token's, under the key of the table.
+    package func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
+        if let device = unsafe self.find(token, hash, in: self.cells) { return device }
+        return unsafe self.olderCells.isEmpty ? nil : self.find(token, hash, in: self.olderCells)
+    }
+
+    private func find(
+        _ token: borrowing DeviceToken,
+        _ hash: UInt64,
+        in cells: UnsafeMutableBufferPointer<Cell>
+    ) -> DeviceIndex? {
+        let mask = cells.count - 1
+        var place = Int(truncatingIfNeeded: hash) & mask
+        while true {
+            let cell = unsafe cells[place]
+            guard cell.row != 0 else { return nil }
+            if cell.hash == UInt32(truncatingIfNeeded: hash >> 32) {
+                let device = DeviceIndex(rawValue: cell.row - 1)
+                if unsafe self.row(device).pointee.token.matches(token) { return device }
+            }
+            place = (place + 1) & mask
+        }
+    }
+
+    /// The device whose token has this hash under the key of the table.
+    func find(hash: UInt64) -> DeviceIndex? {
+        if let device = unsafe self.find(hash: hash, in: self.cells) { return device }
+        return unsafe self.olderCells.isEmpty ? nil : self.find(hash: hash, in: self.olderCells)
+    }
+
+    private func find(hash: UInt64, in cells: UnsafeMutableBufferPointer<Cell>) -> DeviceIndex? {
+        let mask = cells.count - 1
+        var place = Int(truncatingIfNeeded: hash) & mask
+        while true {
+            let cell = unsafe cells[place]
+            guard cell.row != 0 else { return nil }
+            if cell.hash == UInt32(truncatingIfNeeded: hash >> 32) {
+                let device = DeviceIndex(rawValue: cell.row - 1)
+                if self.key.hash(unsafe self.row(device).pointee.token.token) == hash { return device }
+            }
+            place = (place + 1) & mask
+        }
+    }
+
+    /// Adds a device whose token is not there yet.
+    package mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
+        self.insert(record, hash: self.key.hash(record.token.token))
+    }
+
+    /// Adds a device whose token is not there yet.
+    ///
+    /// - `hash`: the token's, under the key of the table.
+    @inline(__always)
+    mutating func insert(_ record: DeviceRecord, hash: UInt64) -> DeviceIndex {
+        if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.grow() }
+        if unsafe self.count >> Self.blockShift == self.blocks.count {
+            unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
+        }
+        let device = DeviceIndex(rawValue: UInt32(self.count))
+        self.count += 1
+        unsafe self.row(device).initialize(to: record)
+        self.link(device, hash: hash)
+        self.moveCells(Self.movesPerRow)
+        if unsafe self.count * 8 > self.cells.count * 5 { self.clearNext(Self.clearsPerRow) }
+        return device
+    }
+
+    /// Puts a record of a former life where it was, in any order; it is found after `finishPlacing`.
+    ///
+    /// - Returns: false when the place is taken, or farther than any table reaches.
+    mutating func place(_ record: DeviceRecord, at number: UInt32) -> Bool {
+        guard Int(number) < Self.placesMax else { return false }
+        while unsafe Int(number) >> Self.blockShift >= self.blocks.count {
+            unsafe self.blocks.append(.allocate(capacity: Self.blockCount))
+        }
+        if Int(number) >= self.isPlaced.count {
+            self.isPlaced.append(contentsOf: repeatElement(false, count: Int(number) + 1 - self.isPlaced.count))
+        }
+        guard !self.isPlaced[Int(number)] else { return false }
+        self.isPlaced[Int(number)] = true
+        unsafe self.row(DeviceIndex(rawValue: number)).initialize(to: record)
+        return true
+    }
+
+    /// Makes every placed record findable.
+    ///
+    /// - Returns: false when a place before the last was left out; the table is then of no use.
+    mutating func finishPlacing() -> Bool {
+        guard self.isPlaced.allSatisfy({ $0 }) else { return false }
+        self.count = self.isPlaced.count
+        self.isPlaced = []
+        var capacity = unsafe self.cells.count
+        while (self.count + 1) * 4 > capacity * 3 { capacity *= 2 }
+        self.makeIndex(capacity: capacity)
+        return true
+    }
+
+    /// The most cells of an index that is kept when every device is forgotten: those of three thousand devices.
+    private static let cellsKeptMax = 4096
+
+    /// Forgets every device, and frees what the rows own; the rows' memory is kept, and an index of moderate size.
+    mutating func removeAll() {
+        for number in 0..<self.count {
+            unsafe self.row(DeviceIndex(rawValue: UInt32(number))).pointee.deallocate()
+        }
+        self.count = 0
+        self.changed.removeAll(keepingCapacity: true)
+        unsafe self.olderCells.deallocate()
+        unsafe self.olderCells = .init(start: nil, count: 0)
+        unsafe self.nextCells.deallocate()
+        unsafe self.nextCells = .init(start: nil, count: 0)
+        if unsafe self.cells.count > Self.cellsKeptMax {
+            self.makeIndex(capacity: 1024)
+        } else {
+            unsafe self.cells.update(repeating: Cell(row: 0, hash: 0))
+        }
+    }
+
+    private func row(_ device: DeviceIndex) -> UnsafeMutablePointer<DeviceRecord> {
+        let number = Int(device.rawValue)
+        return unsafe self.blocks[number >> Self.blockShift] + (number & (Self.blockCount - 1))
+    }
+
+    private func link(_ device: DeviceIndex, hash: UInt64) {
+        let mask = unsafe self.cells.count - 1
+        var place = Int(truncatingIfNeeded: hash) & mask
+        while unsafe self.cells[place].row != 0 { place = (place + 1) & mask }
+        unsafe self.cells[place] = Cell(row: device.rawValue + 1, hash: UInt32(truncatingIfNeeded: hash >> 32))
+    }
+
+    /// Clears cells of the index that comes next, which is twice as large.
+    private mutating func clearNext(_ count: Int) {
+        if unsafe self.nextCells.isEmpty {
+            unsafe self.nextCells = .allocate(capacity: self.cells.count * 2)
+            self.cleared = 0
+        }
+        let end = unsafe min(self.cleared + count, self.nextCells.count)
+        for place in self.cleared..<end {
+            unsafe self.nextCells.initializeElement(at: place, to: Cell(row: 0, hash: 0))
+        }
+        self.cleared = end
+    }
+
+    /// Goes on with the next index; the cells of the old one are moved by and by.
+    private mutating func grow() {
+        unsafe self.moveCells(self.olderCells.count)
+        unsafe self.clearNext(self.cells.count * 2)
+        unsafe self.olderCells = self.cells
+        self.moved = 0
+        unsafe self.cells = self.nextCells
+        unsafe self.nextCells = .init(start: nil, count: 0)
+    }
+
+    private mutating func moveCells(_ count: Int) {
+        guard unsafe !self.olderCells.isEmpty else { return }
+        let end = unsafe min(self.moved + count, self.olderCells.count)
+        for place in self.moved..<end {
+            let row = unsafe self.olderCells[place].row
+            guard row != 0 else { continue }
+            let device = DeviceIndex(rawValue: row - 1)
+            self.link(device, hash: self.key.hash(unsafe self.row(device).pointee.token.token))
+        }
+        self.moved = end
+        guard unsafe self.moved == self.olderCells.count else { return }
+        unsafe self.olderCells.deallocate()
+        unsafe self.olderCells = .init(start: nil, count: 0)
+    }
+
+    private mutating func makeIndex(capacity: Int) {
+        unsafe self.cells.deallocate()
+        unsafe self.cells = .allocate(capacity: capacity)
+        unsafe self.cells.initialize(repeating: Cell(row: 0, hash: 0))
+        for number in 0..<self.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            self.link(device, hash: self.key.hash(unsafe self.row(device).pointee.token.token))
+        }
+    }
+}

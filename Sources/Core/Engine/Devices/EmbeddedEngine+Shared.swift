@@ -1,0 +1,252 @@
+package import Policy
+package import Wire
+
+/// An engine that keeps the rows of one step of a store that several gateways share, and none between its steps.
+///
+/// A step is: `take` each row, `beginSharedStep`, `advance` and whatever is done to the devices, `takeSharedChanges`,
+/// `takeSharedCounts` and `takeEvents`, and `evict`. What follows from a row is as it was stored, whatever time has
+/// passed and whatever policy is in force, so that what a step adds to the books is exact.
+extension EmbeddedEngine {
+    /// The engine shares its store from here on; called once, before it has a topic or a device.
+    package func share() {
+        precondition(self.topics.count == 0 && self.devices.count == 0, "the engine has a store of its own")
+        self.shared = SharedStep(configuration: self.configuration)
+        self.configuration.topicsMax = 0
+    }
+
+    /// Whether `share` was called.
+    package var isShared: Bool { self.shared != nil }
+
+    /// The step of the shared store.
+    var step: SharedStep {
+        guard let shared = self.shared else { preconditionFailure("the engine has a store of its own") }
+        return shared
+    }
+
+    /// Topics as the store has numbered them: those that are not known yet are added behind those that are.
+    ///
+    /// The engine makes none by itself: whoever drives it makes a topic in the store first. A push, a registration or a
+    /// subscription that names an unknown one is refused with `tooManyTopics` or `topicsMax`.
+    ///
+    /// - Parameter names: every topic there is, by number.
+    /// - Throws: `StoreError` when a topic that is known has another name.
+    package func appendTopics(_ names: [String]) throws(StoreError) {
+        precondition(self.isShared, "an engine with a store of its own makes its topics")
+        for (number, name) in names.enumerated() {
+            if number < self.topics.count {
+                guard self.topics.name(TopicIndex(rawValue: UInt32(number))) == name else {
+                    throw .unreadable("topic \(number), which has another name than before")
+                }
+                continue
+            }
+            guard name.withByteView({ self.topics.find($0) }) == nil else {
+                throw .unreadable("topic \(number), which is there twice")
+            }
+            _ = name.withByteView { self.topics.insert($0, self.step.configuration) }
+        }
+        self.makeRoomForTopics()
+        self.configuration.topicsMax = self.topics.count
+        // That a topic is there is nothing that a step has to keep.
+        _ = self.topics.takeChanges()
+    }
+
+    /// Another configuration is in force.
+    func sharedPolicyChanged() {
+        guard let shared = self.shared else { return }
+        shared.configuration = self.configuration
+        shared.forgetDigests()
+        self.configuration.topicsMax = self.topics.count
+    }
+
+    /// What all gateways have counted, as of lately: the books, the memory of pushes and tasks and the bounds of all
+    /// these go on from here, in each step, until the next call. Only while no row is taken.
+    ///
+    /// - `byTopic`: those that are known anew; the others stay.
+    package func show(_ total: Books, byTopic: [TopicIndex: Books]) {
+        precondition(self.devices.count == 0, "a step has its rows")
+        self.step.totals = total
+        for (topic, books) in byTopic where Int(topic.rawValue) < self.topics.count {
+            self.step[topic] = books
+            self.resetCounts(topic)
+        }
+        self.resetTotals()
+    }
+
+    /// The topic is counted as it was before the step.
+    func resetCounts(_ topic: TopicIndex) {
+        let books = self.step[topic]
+        self.topics.set(topic, to: books)
+        self.memory.set(topic, to: Int(books.stock.contentBytes))
+        self.taskMemory.set(topic, to: Int(books.stock.taskBytes))
+    }
+
+    /// All topics together are counted as they were before the step.
+    func resetTotals() {
+        let totals = self.step.totals
+        self.topics.set(to: totals)
+        self.memory.set(to: Int(totals.stock.contentBytes))
+        self.taskMemory.set(to: Int(totals.stock.taskBytes))
+    }
+}
+
+// MARK: - Steps
+
+extension EmbeddedEngine {
+    /// How many rows were taken or made in this step.
+    package var takenCount: Int { self.devices.count }
+
+    /// Takes a row. Its lanes that wait for a slot are offered again by the `flow` of the step.
+    ///
+    /// - Throws: `StoreError` when the row does not hold together, or its device was taken before; the step is then of
+    ///   no use, and is to be evicted.
+    package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
+        let step = self.step
+        precondition(step.rows.count == self.devices.count, "rows are taken before the step begins")
+        guard let derived = row.derived.withByteView({ DerivedState(stored: $0) }) else {
+            throw .unreadable("what follows from a device")
+        }
+        guard var record = row.record.withByteView({ DeviceRecord(stored: $0) }) else {
+            throw .unreadable("a device")
+        }
+        let hash = HistoryEvent.device(of: row.token, self.events.key)
+        let isSound =
+            record.token.matches(row.token) && Int(record.topic.rawValue) < self.topics.count
+            && derived.isOf(record) && (derived.tasks == nil) == row.tasks.isEmpty
+            && self.devices.find(row.token, hash: hash) == nil
+        guard isSound else {
+            record.deallocate()
+            throw .unreadable("a device, which is there twice or is another one's")
+        }
+        record.isPending = derived.isPending
+        record.isInFlight = derived.isInFlight
+        record.held = derived.held
+        record.readySince = derived.readySince
+        record.rateWindowStart = derived.rateWindowStart
+        record.rateWindowCount = derived.rateWindowCount
+        record.hasTasks = derived.tasks != nil
+        let (topic, isPending) = (record.topic, record.isPending)
+        let device = self.devices.insert(record, hash: hash)
+        // From here on the table owns the record, and `evict` frees it.
+        if let tasks = derived.tasks { try self.take(row.tasks, tasks, device, topic) }
+        let inFlight = self.wakesInFlight(device)
+        guard self.wakes.restore(device, inFlight: inFlight, in: self.devices) else {
+            throw .unreadable("a device, which has the wake of another")
+        }
+        step.append(topic, derived, inFlight: inFlight, ended: self.devices[device].endedWakes)
+        self.schedule.set(device, to: derived.due)
+        if derived.isReady { step.ready.append(device) }
+        if isPending || derived.tasks != nil, derived.policy != step.digest(topic, self.parameters(topic)) {
+            self.schedule.policyChanged()
+        }
+        return device
+    }
+
+    /// Whether a row that `take` refuses may be taken once more topics are known.
+    package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
+        guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
+        defer { record.deallocate() }
+        return Int(record.topic.rawValue) >= self.topics.count
+    }
+
+    private func take(
+        _ bytes: [UInt8],
+        _ derived: DerivedState.Tasks,
+        _ device: DeviceIndex,
+        _ topic: TopicIndex
+    ) throws(StoreError) {
+        guard bytes.withByteView({ self.tasks.restore(device, $0) }), let row = self.tasks[device] else {
+            throw .unreadable("the tasks of a device")
+        }
+        row.counted = derived.counted
+        row.ready = derived.ready
+        for ready in derived.ready {
+            guard let task = row.policy.waiting.first(where: { $0.arrival == ready.arrival }) else {
+                throw .unreadable("the tasks of a device that wait for a slot")
+            }
+            self.step.readyTasks.append(
+                ReadyTask(
+                    device: device,
+                    topic: topic,
+                    target: row.target(task),
+                    since: ready.since,
+                    arrival: ready.arrival
+                )
+            )
+        }
+    }
+
+    /// All rows are taken: everything from here on happens at `now`, which may be before the moment of another step.
+    ///
+    /// - `deviceCount`: how many devices the store has, as of lately: `devicesMax` is compared with it.
+    package func beginSharedStep(now: Instant, deviceCount: Int) {
+        let step = self.step
+        self.now = now
+        // Those that were taken are among those of the store.
+        self.configuration.devicesMax = step.configuration.devicesMax - deviceCount + self.devices.count
+        // What has waited longest goes first; of what came at one moment what was taken first.
+        let waits = step.ready.enumerated().map { (place: $0, device: $1, since: self.readySince($1)) }
+        for entry in waits.sorted(by: { ($0.since, $0.place) < ($1.since, $1.place) }) {
+            self.ready.append(entry.device, since: entry.since, in: &self.devices)
+        }
+        let tasks = step.readyTasks.enumerated().sorted {
+            ($0.element.since, $0.offset) < ($1.element.since, $1.offset)
+        }
+        for entry in tasks { self.readyTasks.append(entry.element) }
+        step.ready.removeAll(keepingCapacity: true)
+        step.readyTasks.removeAll(keepingCapacity: true)
+    }
+
+    /// Since when a device waits for a slot, as it was stored.
+    func readySince(_ device: DeviceIndex) -> Instant {
+        self.now - self.devices[device].readyMilliseconds(at: self.now)
+    }
+
+    /// Forgets every device, and what was counted since `show`. Topics, policies, `times` and events that were not
+    /// taken stay; memory for as many devices is kept for the next step.
+    package func evict() {
+        let step = self.step
+        self.takeCountedTopics { _ in }
+        self.resetTotals()
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            self.wakes.remove(self.devices[device], inFlight: self.wakesInFlight(device))
+            if self.devices[device].isReady { self.ready.removeAll(self.devices[device].topic) }
+        }
+        self.ready.removeNewcomers()
+        self.readyTasks.removeAll()
+        self.wakes.removeAll()
+        self.schedule.removeAll()
+        self.tasks.removeAll()
+        self.devices.removeAll()
+        self.events.forgetDevices()
+        step.removeRows()
+    }
+
+    /// Loses wakes that no worker holds any more, as their gateway is dead: their attempts are taken back, and a
+    /// deadline that has passed does not go before that. Before `advance`; ids of no wake in flight are passed over.
+    package func loseForGood(_ wakes: [WakeID]) {
+        let lost = Set(wakes)
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let inFlight = self.wakesInFlight(device).filter { lost.contains($0) }
+            guard !inFlight.isEmpty else { continue }
+            for wake in inFlight {
+                switch self.inFlight(wake, device) {
+                case nil: continue
+                case .push: self.losePush(device, takingBackAttempt: true)
+                case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: true)
+                }
+            }
+            self.settle(device)
+        }
+    }
+}
+
+extension DerivedState {
+    /// Whether it may follow from this record.
+    fileprivate func isOf(_ record: DeviceRecord) -> Bool {
+        let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
+        guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
+        return self.isPending || (!self.isReady && self.held == nil)
+    }
+}

@@ -1,0 +1,207 @@
+import Policy
+import Wire
+
+// MARK: - What arrives
+
+extension EmbeddedEngine {
+    /// A request was submitted for a registered device, whose due is done: `catchUp`.
+    ///
+    /// - `hasSlot`: a stream that takes it has a free slot for this device.
+    /// - Throws: `TaskRejection` when it is not taken; nothing but a count has changed.
+    package func submit(
+        _ request: IncomingTask,
+        device: DeviceIndex,
+        hasSlot: Bool
+    ) throws(TaskRejection) -> TaskAnswer {
+        let topic = self.devices[device].topic
+        let parameters = self.parameters(topic)
+        let isPermitted = self.configuration.permittedTasks.permits(
+            request.identifier,
+            topic: self.topics.name(topic)
+        )
+        let row = self.tasks.row(device)
+        defer { if row.isBlank { self.letGo(device) } }
+        let submission = TaskSubmission(
+            name: row.nameToBe(request.identifier),
+            kind: request.kind,
+            earliestBegin: request.earliestBegin
+        )
+        var lanes = self.lanes(device)
+        let action = lanes.submitted(
+            submission,
+            at: self.now,
+            isPermitted: isPermitted,
+            slotIsFree: hasSlot,
+            parameters
+        )
+        if case .refused(let refusal) = action {
+            self.count(topic) { $0.requests.refused[refusal] += 1 }
+            throw .policy(refusal)
+        }
+        let replaced = action.replaced.map { TaskRow.bytes(row.text($0.name), row.details($0)) }
+        let bytes = TaskRow.bytes(request.identifier, request.details) - (replaced ?? 0)
+        if let limit = self.limitMet(bytes, count: replaced == nil ? 1 : 0, topic) { throw .bound(limit) }
+        row.keepName(request.identifier)
+        self.changeLanes(device) { $0 = lanes }
+        let answer = self.taken(request, action, device, lanes, parameters)
+        self.reconcile(device)
+        return answer
+    }
+
+    /// Notes a request that was taken.
+    ///
+    /// - `lanes`: the device's, with it.
+    private func taken(
+        _ request: IncomingTask,
+        _ action: TaskSubmittedAction,
+        _ device: DeviceIndex,
+        _ lanes: DeviceLanes,
+        _ parameters: Parameters
+    ) -> TaskAnswer {
+        let row = self.tasks.row(device)
+        let kind = request.kind.taskKind
+        self.count(self.devices[device].topic) { $0.requests.submitted[kind] += 1 }
+        switch action {
+        case .refused: preconditionFailure("a request that was refused is not taken")
+        case .launched(let wake, let replaced):
+            self.remember(device, .taskSubmitted(kind, .launched), name: request.identifier)
+            if let replaced { self.noteReplaced(replaced, device) }
+            row.keep(request.details, of: wake.task.arrival)
+            self.times.lateness.record(0)
+            let id = self.noteTaskLaunch(wake, device)
+            return TaskAnswer(disposition: .launched, eligibleAt: nil, held: nil, wake: id)
+        case .waits(let task, let replaced):
+            let disposition = replaced == nil ? TaskDisposition.scheduled : .replaced
+            self.remember(device, .taskSubmitted(kind, disposition), name: request.identifier)
+            if let replaced { self.noteReplaced(replaced, device) }
+            row.keep(request.details, of: task.arrival)
+            let eligibleAt = lanes.eligibleAt(task, parameters)
+            var held = lanes.hold(task, at: self.now, parameters).map { TaskHoldCode($0) }
+            let isInTurn = eligibleAt <= self.now && !lanes.isFull(kind.lane, parameters)
+            if held == nil, isInTurn { held = .worker }
+            if self.isPaused(self.devices[device].topic) { held = .paused }
+            return TaskAnswer(
+                disposition: disposition,
+                eligibleAt: held == nil ? max(eligibleAt, self.now) : nil,
+                held: held,
+                wake: nil
+            )
+        }
+    }
+
+    /// Transfers of a background session finished, for a registered device whose due is done: `catchUp`.
+    ///
+    /// - `count`: how many, at least 1.
+    /// - `id`: the event's; one that came before, and is remembered, changes nothing.
+    /// - Throws: `TaskRejection` when they are not taken; nothing but a count has changed.
+    package func transfersFinished(
+        session: String,
+        count: UInt64,
+        id: String?,
+        device: DeviceIndex
+    ) throws(TaskRejection) {
+        let topic = self.devices[device].topic
+        let row = self.tasks.row(device)
+        defer { if row.isBlank { self.letGo(device) } }
+        if let id, row.hasEvent(id) { return }
+        let name = row.nameToBe(session)
+        var lanes = self.lanes(device)
+        var (bytes, wakes): (Int, Int64) = (id.map { row.bytesAdded(byEvent: $0) } ?? 0, 0)
+        switch lanes.transfersFinished(name, count: count, at: self.now) {
+        case .refused:
+            self.count(topic) { $0.sessions.refused += Int64(clamping: count) }
+            throw .tooManySessions
+        case .waits:
+            bytes += TaskRow.bytes(session, TaskDetails())
+            wakes = 1
+        case .takenUp: break
+        }
+        if let limit = self.limitMet(bytes, count: wakes, topic) { throw .bound(limit) }
+        row.keepName(session)
+        self.changeLanes(device) { $0 = lanes }
+        if let id {
+            row.keepEvent(id)
+            self.tasks.noteChange(device, row)
+        }
+        self.count(topic) { $0.sessions.finished += Int64(clamping: count) }
+        self.remember(device, .transfersFinished(count: UInt16(clamping: count)), name: session)
+        self.reconcile(device)
+    }
+
+    /// Lets go of a row that was made for what was not taken.
+    private func letGo(_ device: DeviceIndex) {
+        self.tasks.remove(device)
+        self.devices[device].hasTasks = false
+    }
+
+    /// The bound that so many more requests or sessions, of so many bytes more, go beyond; nil when there is room.
+    private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> TaskLimit? {
+        let configuration = self.configuration
+        // Who takes more than a share of it is told so, also when others have taken the rest; all is no share.
+        let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
+        if count > 0, requestsMax < configuration.taskRequestsMax,
+            self.topics.books(topic).requestCount >= requestsMax
+        {
+            return .taskTopicPercentMax
+        }
+        if bytes > 0, bytesMax < configuration.taskBytesMax, self.taskMemory.bytes(topic) + bytes > bytesMax {
+            return .taskTopicPercentMax
+        }
+        if count > 0, self.totals.requestCount >= configuration.taskRequestsMax { return .taskRequestsMax }
+        return bytes > 0 && self.taskMemory.bytes + bytes > configuration.taskBytesMax ? .taskBytesMax : nil
+    }
+}
+
+// MARK: - What is cancelled
+
+extension EmbeddedEngine {
+    /// Cancels the request of an identifier, if there is one: what waits is dropped, a continued task ends.
+    package func cancelTask(_ identifier: String, device: DeviceIndex) {
+        self.settle(device)
+        guard let row = self.tasks[device], let name = row.find(identifier) else { return }
+        self.noteCancelled(self.changeLanes(device) { $0.cancelled(name) }, device)
+    }
+
+    /// Cancels every request of the device.
+    package func cancelAllTasks(device: DeviceIndex) {
+        self.settle(device)
+        guard self.devices[device].hasTasks else { return }
+        self.noteCancelled(self.changeLanes(device) { $0.allCancelled() }, device)
+    }
+
+    private func noteCancelled(_ action: TasksCancelledAction, _ device: DeviceIndex) {
+        for task in action.dropped {
+            self.count(self.devices[device].topic) { $0.requests.cancelled += 1 }
+            self.remember(device, .taskDropped(task.kind, .cancelled), name: self.text(task, device))
+        }
+        for wake in action.ended {
+            self.wakes.expired(self.noteTaskEnd(device, wake, .cancelled, .ended(wake.task)), .cancelled)
+        }
+        self.settle(device)
+    }
+}
+
+// MARK: - What becomes of requests
+
+extension EmbeddedEngine {
+    /// The identifier of a request of the device, or the name of a session.
+    func text(_ task: BackgroundTask, _ device: DeviceIndex) -> String { self.tasks.row(device).text(task.name) }
+
+    /// A request gave way to another one of its identifier.
+    func noteReplaced(_ task: BackgroundTask, _ device: DeviceIndex) {
+        self.count(self.devices[device].topic) { $0.requests.replaced += 1 }
+        self.remember(device, .taskDropped(task.kind, .replaced), name: self.text(task, device))
+    }
+
+    /// A request, or the transfers of a session, were discarded.
+    func noteDiscarded(_ task: BackgroundTask, _ reason: TaskDiscardReason, _ device: DeviceIndex) {
+        self.count(self.devices[device].topic) { books in
+            if task.kind == .urlSession {
+                books.sessions.discarded[reason] += Int64(clamping: task.transfers)
+            } else {
+                books.requests.discarded[reason] += 1
+            }
+        }
+        self.remember(device, .taskDropped(task.kind, TaskDrop(reason)), name: self.text(task, device))
+    }
+}

@@ -1,0 +1,343 @@
+import Policy
+package import Wire
+
+extension EmbeddedEngine {
+    /// Launches the device that has waited longest for a slot of this topic.
+    ///
+    /// - Returns: the wake, valid until the engine is next called; nil when none waits.
+    package func claim(_ topic: TopicIndex) -> LaunchedWake? {
+        while let device = self.ready.first(topic) {
+            if let wake = self.claim(device) { return wake }
+        }
+        return nil
+    }
+
+    /// Launches this device, if it waits for nothing but a slot.
+    ///
+    /// - Returns: the wake, valid until the engine is next called; nil when it does not wait.
+    package func claim(_ device: DeviceIndex) -> LaunchedWake? {
+        let record = self.devices[device]
+        guard record.isReady else { return nil }
+        let parameters = self.parameters(record.topic)
+        guard record.state.isLaunchable(self.now, parameters), !self.isShortLaneFull(device) else {
+            self.settle(device)
+            return nil
+        }
+        return self.launchPush(device)
+    }
+
+    /// Launches the pending push of a device that may launch it.
+    func launchPush(_ device: DeviceIndex) -> LaunchedWake? {
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        if record.isReady { self.times.lateness.record(self.lateness(since: self.readySince(device), record.topic)) }
+        self.change(device) {
+            $0.launched(at: now, parameters)
+        } lanes: {
+            $0.pushLaunched(at: now, parameters)
+        }
+        let wake = self.noteLaunch(device)
+        self.reconcile(device)
+        return self.launchedPush(wake, device)
+    }
+
+    /// How many devices wait for a slot of this topic.
+    package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
+
+    /// The wake in flight with this id, valid until the engine is next called.
+    package func launchedWake(_ id: WakeID) -> LaunchedWake? {
+        guard let device = self.wakes.device(of: id) else { return nil }
+        return switch self.inFlight(id, device) {
+        case nil: nil
+        case .push: self.launchedPush(id, device)
+        case .task(let arrival): self.launchedTask(id, arrival, device)
+        }
+    }
+
+    /// The push that the device's wake in flight was launched for, valid until the engine is next called.
+    private func launchedPush(_ id: WakeID, _ device: DeviceIndex) -> LaunchedWake? {
+        let record = self.devices[device]
+        guard let inFlight = record.state.inFlight else { return nil }
+        return LaunchedWake(
+            id: id,
+            token: record.token.token,
+            topic: self.topics.name(record.topic),
+            deadline: inFlight.deadline,
+            timeLeft: inFlight.deadline.milliseconds - self.now.milliseconds,
+            cause: .push(inFlight.push, content: PushContent(inFlight.push.handle))
+        )
+    }
+
+    /// How long a push's wake of this topic may take at first, in milliseconds.
+    package func executionWindow(_ topic: TopicIndex) -> Int64 {
+        self.parameters(topic).executionWindow
+    }
+
+    /// How long a wake in flight, or one that has ended and is remembered, could take at first, in milliseconds.
+    package func executionWindow(ofWake id: WakeID) -> Int64? {
+        guard let device = self.wakes.device(of: id) else { return nil }
+        let kind: LaunchKind?
+        switch self.inFlight(id, device) {
+        case .push: kind = .push
+        case .task(let arrival): kind = self.tasks[device]?.wake(arrival).map { LaunchKind($0.task.kind) }
+        case nil: kind = self.devices[device].endedWake(id)?.outcome.kind
+        }
+        return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
+    }
+
+    /// The wake of this device that ended last, if it expired and is remembered.
+    package func expiredWake(_ device: DeviceIndex) -> WakeID? {
+        guard let last = self.devices[device].endedWakes?.elements.last else { return nil }
+        return switch last.outcome {
+        case .push(.expired), .task(_, .expired): last.id
+        case .push, .task: nil
+        }
+    }
+
+    /// The topic of a wake in flight, or of one that has ended and is remembered.
+    package func topic(ofWake id: WakeID) -> TopicIndex? {
+        self.wakes.device(of: id).map { self.devices[$0].topic }
+    }
+
+    /// A worker reported how a wake ended.
+    package func report(_ report: WakeReport, wake id: WakeID) -> ReportOutcome {
+        guard let device = self.wakes.device(of: id) else { return .unknown }
+        self.settleBeforeWakeEnds(device, id)
+        switch (self.inFlight(id, device), report) {
+        case (nil, _):
+            guard let before = self.devices[device].endedWake(id)?.outcome else { return .unknown }
+            guard let outcome = report.outcome(of: before.kind) else { return .otherKind }
+            return before == outcome ? .repeated : .endedOtherwise(before)
+        case (.push, .push(let result)): self.endPush(device, result)
+        case (.task(let arrival), .task(let result)): self.endTask(arrival, device, result)
+        case (.push, .task), (.task, .push): return .otherKind
+        }
+        return .ended
+    }
+
+    /// A worker said how the push in flight ended.
+    private func endPush(_ device: DeviceIndex, _ result: FetchResult) {
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.resultReported(result, at: now, parameters)
+        } lanes: {
+            $0.pushResultReported(result, at: now, parameters)
+        }
+        self.noteEnd(device, record, result.outcome, action)
+        self.settle(device)
+    }
+
+    /// A worker asked for a wake in flight to last for `milliseconds` from now.
+    package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
+        guard let device = self.wakes.device(of: id) else { return .unknown }
+        self.settleBeforeWakeEnds(device, id)
+        let moment = self.now + milliseconds
+        switch self.inFlight(id, device) {
+        case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
+        case .push: return self.extendPush(device, until: moment)
+        case .task(let arrival): return self.extendTask(arrival, device, until: moment)
+        }
+    }
+
+    private func extendPush(_ device: DeviceIndex, until moment: Instant) -> ExtensionOutcome {
+        let record = self.devices[device]
+        let parameters = self.parameters(record.topic)
+        let action = self.change(device) {
+            $0.extensionRequested(until: moment, parameters)
+        } lanes: {
+            $0.pushExtensionRequested(until: moment, parameters)
+        }
+        switch action {
+        case .unchanged(let deadline): return .lasts(deadline)
+        case .limitReached(let deadline): return .limitReached(deadline)
+        case .extended(let deadline):
+            let seconds = (deadline.milliseconds - self.now.milliseconds + 999) / 1000
+            let content = record.state.inFlight.flatMap { PushContent($0.push.handle) }
+            self.remember(device, .extended(seconds: UInt16(clamping: seconds)), content?.apnsID)
+            self.reconcile(device)
+            return .lasts(deadline)
+        }
+    }
+
+    /// Loses a wake that its worker could not begin: its attempt does not count.
+    package func release(_ id: WakeID) -> ReleaseOutcome {
+        guard let device = self.wakes.device(of: id) else { return .unknown }
+        self.settleBeforeWakeEnds(device, id)
+        guard self.inFlight(id, device) != nil else {
+            return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
+        }
+        self.lose(id, takingBackAttempt: true)
+        return .released
+    }
+
+    /// The stream that carried a wake in flight ended.
+    ///
+    /// - `takingBackAttempt`: the wake never reached its worker, so that its attempt does not count.
+    package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
+        guard let device = self.wakes.device(of: id) else { return }
+        self.settleBeforeWakeEnds(device, id)
+        switch self.inFlight(id, device) {
+        case nil: return
+        case .push: self.losePush(device, takingBackAttempt: takingBackAttempt)
+        case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: takingBackAttempt)
+        }
+        self.settle(device)
+    }
+
+    /// The stream that carried the push in flight ended, or the gateway restarted; what is due then the caller does.
+    func losePush(_ device: DeviceIndex, takingBackAttempt: Bool) {
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.wakeLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
+        } lanes: {
+            $0.pushLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
+        }
+        self.noteEnd(device, record, .lost, action)
+    }
+
+    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its
+    /// wake and of those that end after it, but an outcome before the expiry of a pending push.
+    func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
+        guard let moment = self.schedule[device], moment <= self.now else { return }
+        guard moment == self.now else { return self.settle(device) }
+        let record = self.devices[device]
+        guard record.hasTasks else {
+            if let deadline = record.state.inFlight?.deadline, deadline <= self.now { self.settle(device) }
+            return
+        }
+        var wakes: [(id: WakeID?, deadline: Instant)] = []
+        if let inFlight = record.state.inFlight { wakes.append((record.wake, inFlight.deadline)) }
+        if let row = self.tasks[device] {
+            wakes += row.policy.inFlight.map { (row.flight(of: $0.task.arrival)?.wake, $0.deadline) }
+        }
+        let last = wakes.firstIndex { $0.id == id } ?? wakes.count - 1
+        if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
+    }
+
+    /// Launches what is pending, or an empty wake, outside interval, budget and holds.
+    package func launchForced(_ device: DeviceIndex) -> ForcedLaunch {
+        self.settle(device)
+        guard !self.isShortLaneFull(device) else { return .wakeInFlight }
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        self.change(device) {
+            $0.launchForced(at: now, parameters)
+        } lanes: {
+            _ = $0.pushLaunchForced(at: now, parameters)
+        }
+        let wake = self.noteLaunch(device)
+        self.reconcile(device)
+        return .launched(wake)
+    }
+
+    /// Ends the wake in flight of the short lane as expired now, whatever it was launched for.
+    ///
+    /// - Returns: the wake that ended; nil when none is in flight.
+    package func expireForced(_ device: DeviceIndex) -> WakeID? {
+        self.settle(device)
+        let record = self.devices[device]
+        guard record.state.inFlight != nil else { return self.expireTaskOfShortLane(device) }
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        let action = self.change(device) {
+            $0.wakeExpired(at: now, parameters)
+        } lanes: {
+            $0.pushExpired(at: now, parameters)
+        }
+        let wake = record.wake
+        self.noteEnd(device, record, .expired, action)
+        self.settle(device)
+        return wake
+    }
+
+    func noteLaunch(_ device: DeviceIndex) -> WakeID {
+        let id = WakeID(random: self.random())
+        self.devices[device].launched(id)
+        self.wakes.launched(id, device)
+        let record = self.devices[device]
+        self.count(record.topic) { $0.noteLaunch(.push) }
+        guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
+        self.remember(
+            device,
+            .launch(attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
+            PushContent(push.handle)?.apnsID,
+            wake: id
+        )
+        return id
+    }
+
+    /// - Parameter before: the record as it was while the wake was in flight.
+    func noteEnd(
+        _ device: DeviceIndex,
+        _ before: DeviceRecord,
+        _ outcome: WakeOutcome,
+        _ action: WakeEndedAction
+    ) {
+        self.count(before.topic) { $0.noteEnd(.push(outcome)) }
+        if let launchedAt = before.state.inFlight?.launchedAt {
+            self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
+        }
+        let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
+        let heir = self.heir(device, action)
+        self.remember(device, .result(outcome), content?.apnsID, related: heir, wake: before.wake)
+        let ended = EndedWake(id: before.wake, outcome: .push(outcome), at: self.now)
+        self.wakes.ended(ended, device, in: &self.devices)
+        switch action {
+        case .completed(let push):
+            self.count(before.topic) { $0.completed += 1 }
+            if let content = PushContent(push) { self.memory.letGo(content, before.topic) }
+        case .absorbed(let push):
+            self.linkTraces(of: push, device)
+            self.absorb(push, before.topic)
+        case .discarded(let push, let reason): self.discard(push, reason, device)
+        case .retries, .nothing: break
+        }
+    }
+
+    /// Notes with the pending push the traces of an older one, whose wake has ended and which is coalesced into it.
+    private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
+        let state = self.devices[device].state
+        guard let older = PushContent(older), var pending = state.pending, let newer = PushContent(pending.handle),
+            let joined = self.traces.content(of: newer, inPlaceOf: older)
+        else { return }
+        let topic = self.devices[device].topic
+        self.memory.hold(joined, topic)
+        pending.handle = joined.handle
+        self.devices[device].state = DeviceState(
+            pending: pending,
+            inFlight: state.inFlight,
+            spacing: state.spacing,
+            conditions: state.conditions,
+            penalty: state.penalty
+        )
+        self.memory.letGo(newer, topic)
+    }
+
+    /// The push that another one was coalesced into when its wake ended.
+    private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
+        guard case .absorbed = action else { return nil }
+        return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
+    }
+}
+
+extension WakeReport {
+    /// How a wake of this kind ends that is reported so; nil for a kind that is not.
+    func outcome(of kind: LaunchKind) -> LaunchOutcome? {
+        switch (self, kind.task) {
+        case (.push(let result), nil): .push(result.outcome)
+        case (.task(let result), let task?): .task(task, result.outcome)
+        case (.push, _?), (.task, nil): nil
+        }
+    }
+}
+
+extension FetchResult {
+    /// How a wake ends that is reported so.
+    var outcome: WakeOutcome {
+        switch self {
+        case .newData: .newData
+        case .noData: .noData
+        case .failed: .failed
+        }
+    }
+}

@@ -1,0 +1,156 @@
+package import Policy
+package import Wire
+
+/// All devices in memory, stepped by one thread: states, due moments, queues of those that wait for a slot, books.
+///
+/// `DeviceState` decides, and `DeviceLanes`. The engine has no clock: whoever drives it says with `advance` what time
+/// it is. No worker is known to it: whoever drives it says whether a slot is free, and claims devices that are ready
+/// for one.
+package final class EmbeddedEngine {
+    /// Policy time: the moment of the current step.
+    package internal(set) var now: Instant
+    var configuration: EngineConfiguration
+    let random: () -> (UInt64, UInt64)
+    var devices: DeviceTable
+    var topics: TopicTable
+    /// What some devices have besides for their requests, sessions and habits.
+    var tasks = TaskTable()
+    /// Devices whose push waits for nothing but a slot.
+    var ready = ReadyQueues()
+    /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.
+    var readyTasks = FIFOQueue<ReadyTask>()
+    /// When devices have something due.
+    var schedule = DueSchedule()
+    var wakes = WakeLedger()
+    /// The memory of pushes.
+    var memory = ContentMemory()
+    /// The memory of requests and sessions.
+    var taskMemory = TaskMemory()
+    var traces = TraceJoiner()
+    /// What the history is to hear.
+    var events: EventQueue
+    /// What those are to hear who follow what happens.
+    var watched = WatchedEvents()
+    /// Wall clock minus policy time; nil when nobody follows what happens.
+    var watchOffset: WallOffset?
+    /// The present, as those hear of it who follow refusals, which may come without a step.
+    var watchedAt: Instant
+    /// How long launches were waited for, and wakes took.
+    package var times = WakeTimes()
+    /// The step of a shared store; nil for an engine that has its store alone.
+    var shared: SharedStep?
+
+    /// An engine without devices.
+    ///
+    /// - `now`: policy time at the start.
+    /// - `historyKey`: the key of the history that its events go to.
+    /// - `random`: 128 unpredictable bits at each call; wake ids are made of them.
+    package init(
+        configuration: EngineConfiguration,
+        now: Instant,
+        historyKey: HashKey,
+        random: @escaping () -> (UInt64, UInt64)
+    ) {
+        self.configuration = configuration
+        self.now = now
+        self.watchedAt = now
+        self.random = random
+        self.devices = DeviceTable(key: historyKey)
+        self.topics = TopicTable(key: HashKey(random()))
+        self.events = EventQueue(key: historyKey)
+    }
+
+    /// Makes the numbers by which events name devices, and by which they are found.
+    package var historyKey: HashKey { self.events.key }
+}
+
+// MARK: - Time
+
+extension EmbeddedEngine {
+    /// Goes on to `now`, and ends and expires what is due by then.
+    ///
+    /// - `devicesMax`: the most devices looked at, so that a step is bounded.
+    /// - Returns: whether everything that is due was looked at.
+    package func advance(to now: Instant, devicesMax: Int) -> Bool {
+        self.now = max(self.now, now)
+        let isForgotten = self.wakes.forget(at: self.now, devicesMax: devicesMax, in: &self.devices)
+        defer { self.schedule.end() }
+        for _ in 0..<devicesMax {
+            guard let device = self.schedule.popDue(self.now) else {
+                return self.judge(devicesMax: devicesMax) && isForgotten
+            }
+            self.settle(device)
+        }
+        return isForgotten && !self.schedule.isJudging && self.schedule.first.map { $0 > self.now } ?? true
+    }
+
+    /// Looks at devices that wait under a policy that has changed.
+    ///
+    /// - Returns: whether all were looked at.
+    private func judge(devicesMax: Int) -> Bool {
+        guard self.schedule.isJudging else { return true }
+        for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let record = self.devices[device]
+            if record.state.pending != nil || record.hasTasks { self.derive(device) }
+        }
+        return !self.schedule.isJudging
+    }
+
+    /// The next moment at which `advance` has something to do.
+    package var nextDue: Instant? { self.schedule.first }
+
+    /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
+    package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
+
+    /// Whether a wake ended without its worker's doing, or something came to wait for a slot, that was not taken yet.
+    package var hasNews: Bool { self.wakes.hasExpired || self.ready.hasNewcomer || !self.readyTasks.isEmpty }
+
+    /// Whether a device came to wait for a slot that was not taken yet.
+    package var hasNewlyReady: Bool { self.ready.hasNewcomer }
+
+    /// Takes one device that came to wait for a slot; it may have ceased to.
+    package func popNewlyReady() -> DeviceIndex? { self.ready.popNewcomer() }
+
+    /// Goes on with another configuration, at once for whatever happens from now on.
+    ///
+    /// The moments at which waiting devices launch follow in the next calls of `advance`, a bounded number of devices
+    /// in each; a device that is launched, asked about or pushed to before is looked at then. Wakes in flight keep
+    /// their deadlines. What is past a bound that has become tighter stays.
+    package func reconfigure(_ configuration: EngineConfiguration) {
+        self.configuration = configuration
+        if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
+        self.sharedPolicyChanged()
+    }
+}
+
+// MARK: - Questions
+
+extension EmbeddedEngine {
+    /// The books of all topics together.
+    package var totals: Books { self.topics.totals }
+
+    /// The memory of all pushes that wait or are in flight.
+    package var contentBytes: Int { self.memory.bytes }
+
+    /// The bytes of pushes that may wait or be in flight.
+    package var contentBytesMax: Int { self.configuration.pendingBytesMax }
+
+    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    package var taskBytes: Int { self.taskMemory.bytes }
+
+    /// The bytes that requests and sessions may have for that.
+    package var taskBytesMax: Int { self.configuration.taskBytesMax }
+
+    /// How many identifiers and sessions are kept by name for a device.
+    package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
+
+    /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
+    package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
+
+    /// Something happened since `takeEvents` was last called.
+    package var hasEvents: Bool { !self.events.isEmpty }
+
+    /// Appends to `events` what happened since the last call, in its order.
+    package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }
+}

@@ -1,0 +1,207 @@
+import Policy
+
+/// A case that records keep as one byte, which never changes its meaning.
+protocol StoredCase: CaseIterable {
+    var storedCode: UInt8 { get }
+}
+
+extension StoredCase {
+    /// The case with this code; nil when there is none.
+    init?(storedCode: UInt8) {
+        guard let found = Self.allCases.first(where: { $0.storedCode == storedCode }) else { return nil }
+        self = found
+    }
+}
+
+extension WakeOutcome: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .newData: 1
+        case .noData: 2
+        case .failed: 3
+        case .expired: 4
+        case .lost: 5
+        }
+    }
+}
+
+extension TaskKind: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .appRefresh: 1
+        case .processing: 2
+        case .continued: 3
+        case .urlSession: 4
+        }
+    }
+}
+
+extension TaskOutcome: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .success: 1
+        case .failure: 2
+        case .expired: 3
+        case .interrupted: 4
+        case .cancelled: 5
+        case .lost: 6
+        }
+    }
+}
+
+extension TaskDisposition: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .launched: 1
+        case .scheduled: 2
+        case .replaced: 3
+        }
+    }
+}
+
+extension TaskDrop: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .replaced: 1
+        case .cancelled: 2
+        case .exhausted: 3
+        case .forceQuit: 4
+        case .unregistered: 5
+        }
+    }
+}
+
+extension LaunchOutcome {
+    /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
+    /// lower.
+    var storedCode: UInt8 {
+        switch self {
+        case .push(let outcome): outcome.storedCode
+        case .task(let kind, let outcome): kind.storedCode << 4 | outcome.storedCode
+        }
+    }
+
+    /// The outcome with this code; nil when there is none.
+    init?(storedCode: UInt8) {
+        if storedCode < 1 << 4 {
+            guard let outcome = WakeOutcome(storedCode: storedCode) else { return nil }
+            self = .push(outcome)
+        } else {
+            guard let kind = TaskKind(storedCode: storedCode >> 4),
+                let outcome = TaskOutcome(storedCode: storedCode & 0xF)
+            else { return nil }
+            self = .task(kind, outcome)
+        }
+    }
+}
+
+extension DiscardReason: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .expired: 1
+        case .exhausted: 2
+        case .forceQuit: 3
+        case .unregistered: 4
+        case .cancelled: 5
+        }
+    }
+}
+
+extension TaskRefusal: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .notPermitted: 1
+        case .unavailable: 2
+        case .notForeground: 3
+        case .tooManyPendingTaskRequests: 4
+        case .immediateRunIneligible: 5
+        }
+    }
+}
+
+extension TaskDiscardReason: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .exhausted: 1
+        case .forceQuit: 2
+        case .cancelled: 3
+        case .unregistered: 4
+        }
+    }
+}
+
+extension Disposition: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .launched: 1
+        case .scheduled: 2
+        case .coalesced: 3
+        case .discarded: 4
+        case .noWake: 5
+        }
+    }
+}
+
+extension HoldCode: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .forceQuit: 1
+        case .backgroundRefresh: 2
+        case .network: 3
+        case .thermal: 4
+        case .battery: 5
+        case .priority: 6
+        case .worker: 7
+        case .paused: 8
+        }
+    }
+}
+
+extension TaskHoldCode: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .forceQuit: 1
+        case .backgroundRefresh: 2
+        case .active: 3
+        case .network: 4
+        case .power: 5
+        case .lowPower: 6
+        case .thermal: 7
+        case .battery: 8
+        case .usage: 9
+        case .worker: 10
+        case .paused: 11
+        }
+    }
+}
+
+extension Conditions.AppState: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .background: 1
+        case .active: 2
+        case .forceQuit: 3
+        }
+    }
+}
+
+extension Conditions.BackgroundRefresh: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .available: 1
+        case .denied: 2
+        case .restricted: 3
+        }
+    }
+}
+
+extension Conditions.ThermalState: StoredCase {
+    var storedCode: UInt8 {
+        switch self {
+        case .nominal: 1
+        case .fair: 2
+        case .serious: 3
+        case .critical: 4
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Policy
+import Wire
+
+/// What streams need besides where devices are there for a step alone.
+struct SharedStreams {
+    /// What the step has done.
+    var changes = StreamChanges()
+    /// What is done is undone already, or never will be.
+    var isSilent = false
+    var heard = HeardDevices()
+    var offered = OfferedSlots()
+    /// Topics of which a task waits for a slot, some perhaps several times.
+    var topicsWaiting: [TopicIndex] = []
+    /// Streams that are to hear of a device that was not there to be told of, in their order.
+    var owed: [(token: DeviceToken, stream: Subscription)] = []
+    /// Whether another gateway has a free slot for a push of this topic.
+    let hasRemoteSlot: (TopicIndex) -> Bool
+
+    init(hasRemoteSlot: @escaping (TopicIndex) -> Bool) {
+        self.hasRemoteSlot = hasRemoteSlot
+    }
+
+    mutating func note(_ change: StreamChanges.Change) {
+        if !self.isSilent { self.changes.changes.append(change) }
+    }
+
+    mutating func noteEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
+        if !self.isSilent { self.changes.endedElsewhere.append((wake, reason)) }
+    }
+}
+
+// MARK: - Noting
+
+extension StreamTable {
+    /// How a stream stands that is about to get a wake of this kind.
+    func turn(_ stream: Subscription, _ kind: LaunchKind) -> StreamChanges.Turn {
+        let place = Int(stream.topic.rawValue)
+        let isPush = kind == .push
+        return StreamChanges.Turn(
+            wasNext: isPush && self.workers[place].isNext(stream),
+            taskPlaces: isPush ? [] : self.workers[place].taskPlacesNext(stream),
+            lastTurn: stream.lastTurn
+        )
+    }
+
+    /// A stream got a wake.
+    mutating func noteGiven(_ wake: WakeID, _ stream: Subscription, _ before: StreamChanges.Turn) {
+        var turn = before
+        turn.turn = stream.lastTurn
+        turn.madeFull = stream.isFull
+        self.shared?.note(.given(wake, stream, turn))
+    }
+
+    /// A stream is about to let go of a wake.
+    mutating func noteReleased(_ wake: WakeID, _ stream: Subscription) {
+        guard self.shared?.isSilent == false, let held = stream.wakes[wake] else { return }
+        stream.releasesInDoubt += 1
+        self.shared?.note(.released(wake, held, stream))
+    }
+}
+
+extension StreamTable {
+    /// A stream hears that a continued task which it may hold lasts until then by its progress.
+    mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
+        if self.shared != nil, let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
+        stream.progressed(wake, deadline: deadline, at: now)
+    }
+}
+
+// MARK: - Steps that are open
+
+extension StreamTable {
+    /// A step is taken: what it has released stays taken for others, until it is known to have happened.
+    mutating func stepTaken(_ changes: StreamChanges) {
+        for case .released(_, _, let stream) in changes.changes {
+            stream.releasesOfOpenSteps += 1
+            self.changed(stream)
+        }
+    }
+
+    /// A step that has released a wake is durable.
+    mutating func releaseCommitted(_ stream: Subscription) {
+        stream.releasesInDoubt -= 1
+        stream.releasesOfOpenSteps -= 1
+        self.changed(stream)
+    }
+}
+
+// MARK: - Undoing
+
+extension StreamTable {
+    /// Undoes one change.
+    ///
+    /// - Returns: a wake that is held again by a stream that has ended meanwhile.
+    mutating func undo(_ change: StreamChanges.Change) -> WakeID? {
+        switch change {
+        case .given(let wake, let stream, let turn): self.takeBack(wake, stream, turn)
+        case .released(let wake, let held, let stream):
+            stream.releasesInDoubt -= 1
+            stream.releasesOfOpenSteps -= 1
+            guard !stream.hasEnded else { return wake }
+            stream.hold(wake, held)
+            self.holders[wake] = stream
+            self.workers[Int(stream.topic.rawValue)].busy += 1
+            self.changed(stream)
+        case .expired(let wake, let stream):
+            guard let place = stream.expiredInARow.lastIndex(of: wake) else { break }
+            stream.expiredInARow.remove(at: place)
+            self.holders[wake] = nil
+            self.judge(stream)
+        case .gaveBack(let stream): self.undoGivingBack(stream)
+        case .answered(let wakes, let givenBack, let stream):
+            guard !stream.hasEnded else { break }
+            // One that was not expired after all is held again by now, or by the undoing of another step.
+            self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
+        case .progressed(let wake, let held, let stream): stream.restore(wake, held)
+        case .toldConditions(let token, let stream):
+            if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
+        }
+        return nil
+    }
+
+    /// A wake was never given to a stream.
+    private mutating func takeBack(_ wake: WakeID, _ stream: Subscription, _ turn: StreamChanges.Turn) {
+        if turn.madeFull { self.timesFull -= 1 }
+        self.holders[wake] = nil
+        guard !stream.hasEnded, stream.takeBack(wake) else { return }
+        let place = Int(stream.topic.rawValue)
+        self.workers[place].busy -= 1
+        if turn.wasNext { self.workers[place].turnTakenBack(stream) }
+        if stream.lastTurn == turn.turn { stream.lastTurn = turn.lastTurn }
+        self.workers[place].taskTurnTakenBack(stream, turn.taskPlaces)
+        self.changed(stream)
+    }
+
+    /// A stream has ended, and each of its wakes becomes somebody else's business.
+    mutating func forgetWakes(_ stream: Subscription) {
+        for (wake, _) in stream.wakes.all { self.holders[wake] = nil }
+    }
+
+    /// Forgets the devices of a step.
+    mutating func forgetDevices() {
+        guard let topics = self.shared?.topicsWaiting else { return }
+        for topic in topics { self.workers[Int(topic.rawValue)].waiting = WaitingTasks() }
+        if !topics.isEmpty { self.shared?.topicsWaiting.removeAll(keepingCapacity: true) }
+        guard let heard = self.shared?.heard, !heard.isEmpty, !self.hasConditionsToTell else { return }
+        guard heard.topics.allSatisfy({ self.workers[Int($0.rawValue)].conditions.isEmpty }) else { return }
+        self.shared?.heard.removeAll()
+    }
+}

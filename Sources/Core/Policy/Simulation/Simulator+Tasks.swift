@@ -1,0 +1,169 @@
+// MARK: - What happens to requests and sessions
+
+extension Simulator {
+    mutating func submitted(
+        _ request: TraceRequest,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        let subject = TaskLine.Subject.task(request.identifier)
+        let isPermitted = self.permitted?.contains { $0.matches(request.identifier) } ?? true
+        let submission = TaskSubmission(
+            name: self.taskName(request.identifier),
+            kind: request.kind,
+            earliestBegin: request.earliestBegin
+        )
+        let action = self.devices[device].lanes.submitted(
+            submission,
+            at: now,
+            isPermitted: isPermitted,
+            slotIsFree: true,
+            self.parameters
+        )
+        switch action {
+        case .refused(let refusal):
+            self.summary.tasks.refused[refusal, default: 0] += 1
+            self.emit(.submit(.refused(refusal)), subject, device, now, output)
+        case .launched(let wake, let replaced):
+            self.summary.tasks.submitted += 1
+            self.replace(replaced)
+            self.emit(.submit(.launched), subject, device, now, output)
+            self.taskLaunched(wake, device, now, output)
+        case .waits(_, let replaced):
+            self.summary.tasks.submitted += 1
+            self.replace(replaced)
+            self.emit(.submit(replaced == nil ? .scheduled : .replaced), subject, device, now, output)
+        }
+    }
+
+    mutating func transfersFinished(_ session: String, _ count: UInt64, _ device: Int, _ now: Instant) {
+        switch self.devices[device].lanes.transfersFinished(self.taskName(session), count: count, at: now) {
+        case .waits, .takenUp: self.summary.sessions.finished += Int(count)
+        case .refused: self.summary.sessions.refused += Int(count)
+        }
+    }
+
+    mutating func cancelled(_ identifier: String, _ device: Int, _ now: Instant, _ output: (Line) -> Void) {
+        let action = self.devices[device].lanes.cancelled(self.taskName(identifier))
+        self.summary.tasks.cancelled += action.dropped.count
+        for wake in action.ended { self.taskEnded(wake, .cancelled, device, now, output) }
+    }
+
+    mutating func taskLaunched(_ wake: TaskWake, _ device: Int, _ now: Instant, _ output: (Line) -> Void) {
+        let script = self.taskScripts[self.text(of: wake.task)] ?? .reliable
+        self.devices[device].launched(wake, script, self.parameters)
+        let event = TaskLine.Event.launch(
+            wake.task.kind,
+            transfers: wake.task.transfers,
+            attempt: wake.task.attempts
+        )
+        self.emit(event, self.subject(of: wake.task), device, now, output)
+    }
+
+    mutating func answered(
+        _ wake: TaskWake,
+        _ answer: TaskScript.Answer,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        let arrival = wake.task.arrival
+        let outcome: TaskOutcome
+        let action: TaskEndedAction
+        switch answer {
+        case .success:
+            outcome = .success
+            action = self.devices[device].lanes.taskReported(arrival, .success, self.parameters)
+        case .failure:
+            outcome = .failure
+            action = self.devices[device].lanes.taskReported(arrival, .failure, self.parameters)
+        case .lost:
+            outcome = .lost
+            action = self.devices[device].lanes.taskLost(arrival, takingBackAttempt: false, self.parameters)
+        case .none: preconditionFailure("an answer that never comes has no moment")
+        }
+        self.taskEnded(wake, outcome, device, now, output)
+        self.taskEnded(action, device, now, output)
+    }
+
+    /// Tells how a wake ended.
+    mutating func taskEnded(
+        _ wake: TaskWake,
+        _ outcome: TaskOutcome,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        self.devices[device].ended(wake)
+        if wake.task.kind == .urlSession {
+            self.summary.sessions.results[outcome, default: 0] += 1
+        } else {
+            self.summary.tasks.results[outcome, default: 0] += 1
+        }
+        self.emit(.result(outcome), self.subject(of: wake.task), device, now, output)
+    }
+
+    /// Tells what became of the task of a wake that ended.
+    mutating func taskEnded(
+        _ action: TaskEndedAction,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        switch action {
+        case .ended(let task): self.summary.sessions.completed += Int(task.transfers)
+        case .waits(_, let replaced): self.replace(replaced)
+        case .replaced(let task): self.replace(task)
+        case .takenUp: break
+        case .discarded(let task, let reason, let replaced):
+            self.replace(replaced)
+            self.discard(task, reason, device, now, output)
+        }
+    }
+
+    mutating func discard(
+        _ task: BackgroundTask,
+        _ reason: TaskDiscardReason,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        if task.kind == .urlSession {
+            self.summary.sessions.discarded[reason, default: 0] += Int(task.transfers)
+        } else {
+            self.summary.tasks.discarded[reason, default: 0] += 1
+        }
+        self.emit(.discard(reason), self.subject(of: task), device, now, output)
+    }
+
+    private mutating func replace(_ replaced: BackgroundTask?) {
+        if replaced != nil { self.summary.tasks.replaced += 1 }
+    }
+
+    // MARK: Names
+
+    private mutating func taskName(_ text: String) -> TaskName {
+        if let known = self.taskNumbers[text] { return known }
+        let name = TaskName(rawValue: UInt64(self.taskNames.count))
+        self.taskNames.append(text)
+        self.taskNumbers[text] = name
+        return name
+    }
+
+    private func text(of task: BackgroundTask) -> String { self.taskNames[Int(task.name.rawValue)] }
+
+    private func subject(of task: BackgroundTask) -> TaskLine.Subject {
+        task.kind == .urlSession ? .session(self.text(of: task)) : .task(self.text(of: task))
+    }
+
+    private func emit(
+        _ event: TaskLine.Event,
+        _ subject: TaskLine.Subject,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        output(.task(TaskLine(moment: now, device: self.devices[device].name, subject: subject, event: event)))
+    }
+}

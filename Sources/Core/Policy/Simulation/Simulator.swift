@@ -1,0 +1,252 @@
+import Wire
+
+/// Runs the launch policy on a trace in virtual time; the article "Traces" has the format.
+///
+/// Lines go in one at a time and outcomes come out in the order of time, so that memory holds the devices and
+/// their waiting pushes and not the trace. At one moment, what devices do by themselves comes first, in the order
+/// in which the trace first named them; then come the trace's events of that moment, in their order, each with all
+/// that it causes at once.
+package struct Simulator {
+    /// A line of the outcome.
+    enum Line {
+        case push(OutcomeLine)
+        case task(TaskLine)
+    }
+
+    private let overrides: [(parameter: PolicyParameter, value: Double)]
+    private(set) var parameters = Parameters()
+    private(set) var script = WorkerScript.reliable
+    /// How the wakes of some identifiers and sessions end; those of others as `TaskScript.reliable` has it.
+    private(set) var taskScripts: [String: TaskScript] = [:]
+    /// What requests may be named; nil permits all.
+    private(set) var permitted: [IdentifierPattern]?
+    private var until: Instant?
+    private var line = 0
+    /// The moment of the latest event; nil before the first.
+    private var latest: Instant?
+
+    var devices: [SimulatedDevice] = []
+    private var numbers: [String: Int] = [:]
+    private var due = DueHeap()
+    /// The apns-ids of the pushes that wait or are in flight.
+    var identifiers: [PushHandle: String] = [:]
+    var lastHandle: UInt64 = 0
+    /// The identifiers and sessions that the trace has named, by the numbers that the policy knows them by.
+    var taskNames: [String] = []
+    var taskNumbers: [String: TaskName] = [:]
+    var summary = Summary()
+
+    /// - Parameter overrides: parameters by name (`launchInterval` or `policy.launchInterval`), in seconds; they
+    ///   win over the trace's header lines.
+    /// - Throws: when a name or a value is not possible.
+    package init(overrides: [(String, Double)] = []) throws(TraceError) {
+        var known: [(parameter: PolicyParameter, value: Double)] = []
+        var parameters = Parameters()
+        for (key, value) in overrides {
+            let key = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
+            guard let parameter = PolicyParameter(key) else {
+                let remedy = NearestMatch.remedy(for: key, among: PolicyParameter.all.map(\.name))
+                throw TraceError(line: nil, fault: "unknown key \"policy.\(key)\"", remedy: remedy)
+            }
+            guard parameter.set(value, in: &parameters) else {
+                let remedy = "it must be \(parameter.requirement)"
+                throw TraceError(line: nil, fault: "\"policy.\(key)\" is \(value)", remedy: remedy)
+            }
+            known.append((parameter, value))
+        }
+        self.overrides = known
+        self.parameters = parameters
+    }
+
+    /// Simulates a whole trace.
+    ///
+    /// - `trace`: the lines of the trace.
+    /// - `output`: takes each line of the outcome, without a line end, as soon as it is known; the summary is the last.
+    /// - Throws: at the first line that is not possible; what happened before it has been put out.
+    package static func run(
+        trace: some Sequence<String>,
+        overrides: [(String, Double)] = [],
+        output: (String) -> Void
+    ) throws(TraceError) {
+        var simulator = try Simulator(overrides: overrides)
+        for line in trace { try simulator.take(line, output: { output($0.json) }, tasks: { output($0.json) }) }
+        output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
+    }
+
+    /// Takes the trace's next line; `output` gets what happens to pushes until then, and at once because of it.
+    ///
+    /// - `tasks`: gets what happens to requests and sessions, in its place between calls of `output`; a trace without
+    ///   any needs none.
+    package mutating func take(
+        _ text: String,
+        output: (OutcomeLine) -> Void,
+        tasks: (TaskLine) -> Void = { _ in }
+    ) throws(TraceError) {
+        self.line += 1
+        switch try TraceReader.read(text, line: self.line) {
+        case .blank: break
+        case .header(let header): try self.take(header)
+        case .event(let event):
+            try self.take(event) { line in
+                switch line {
+                case .push(let line): output(line)
+                case .task(let line): tasks(line)
+                }
+            }
+        }
+    }
+
+    /// The trace is at its end: goes on until nothing more can happen, or to `until`.
+    ///
+    /// - `tasks`: as in `take`.
+    package mutating func finish(
+        output: (OutcomeLine) -> Void,
+        tasks: (TaskLine) -> Void = { _ in }
+    ) -> Summary {
+        self.advance(to: self.until ?? .distantFuture) { line in
+            switch line {
+            case .push(let line): output(line)
+            case .task(let line): tasks(line)
+            }
+        }
+        var summary = self.summary
+        for device in self.devices {
+            if device.lanes.device.pending != nil { summary.pending += 1 }
+            if device.lanes.device.inFlight != nil { summary.inFlight += 1 }
+            for task in device.lanes.tasks.waiting {
+                if task.kind == .urlSession { summary.sessions.waiting += Int(task.transfers) }
+                if task.kind != .urlSession { summary.tasks.waiting += 1 }
+            }
+            for wake in device.lanes.tasks.inFlight {
+                if wake.task.kind == .urlSession { summary.sessions.inFlight += Int(wake.task.transfers) }
+                if wake.task.kind != .urlSession { summary.tasks.inFlight += 1 }
+            }
+        }
+        return summary
+    }
+}
+
+// MARK: - Lines
+
+extension Simulator {
+    private mutating func take(_ header: TraceHeader) throws(TraceError) {
+        guard self.latest == nil else {
+            let remedy = "move it before the first event"
+            throw TraceError(line: self.line, fault: "a header comes after the first event", remedy: remedy)
+        }
+        for (parameter, value) in header.parameters + self.overrides {
+            precondition(parameter.set(value, in: &self.parameters), "\(parameter.name) was checked when it was read")
+        }
+        self.script = header.worker ?? self.script
+        self.taskScripts.merge(header.tasks) { $1 }
+        self.permitted = header.permitted ?? self.permitted
+        self.until = header.until ?? self.until
+    }
+
+    private mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
+        if let latest = self.latest, event.moment < latest {
+            throw TraceError(
+                line: self.line,
+                fault: "time runs backwards, by \(latest.milliseconds - event.moment.milliseconds) ms",
+                remedy: "sort the events by \"t\""
+            )
+        }
+        self.latest = event.moment
+        if let until = self.until, event.moment > until { return }
+        self.advance(to: event.moment, output)
+        let device = self.number(event.device)
+        switch event.kind {
+        case .push(let push): self.pushReceived(push, device, event.moment, output)
+        case .conditions(let report): self.conditionsReported(report, device, event.moment, output)
+        case .submit(let request): self.submitted(request, device, event.moment, output)
+        case .finished(let session, let count): self.transfersFinished(session, count, device, event.moment)
+        case .cancel(let identifier): self.cancelled(identifier, device, event.moment, output)
+        }
+        self.settle(device, event.moment, output)
+    }
+
+    private mutating func number(_ name: String) -> Int {
+        if let known = self.numbers[name] { return known }
+        let number = self.devices.count
+        self.numbers[name] = number
+        self.devices.append(SimulatedDevice(name: name))
+        self.due.addDevice()
+        return number
+    }
+
+    private mutating func conditionsReported(
+        _ report: ConditionsReport,
+        _ device: Int,
+        _ now: Instant,
+        _ output: (Line) -> Void
+    ) {
+        let action = self.devices[device].lanes.conditionsReported(report, at: now, self.parameters)
+        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device, now, output) }
+        for task in action.discarded { self.discard(task, .forceQuit, device, now, output) }
+        for wake in action.interrupted { self.taskEnded(wake, .interrupted, device, now, output) }
+    }
+}
+
+// MARK: - Time
+
+extension Simulator {
+    /// Lets every device do what it does by itself up to `limit`, the moment itself included.
+    private mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
+        while let (device, moment) = self.due.first, moment <= limit {
+            self.settle(device, moment, output)
+        }
+    }
+
+    /// Lets one device do what it does at `now`, until nothing more happens.
+    private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
+        while self.step(device, now, output) {}
+        let next = self.devices[device].nextMoment(from: now, self.parameters)
+        precondition(next ?? .distantFuture > now, "a device that settled has nothing left to do")
+        self.due.schedule(device, at: next)
+    }
+
+    /// Lets one device do one thing: end a wake, drop what expired, or launch, in this order.
+    ///
+    /// - Returns: whether it did something.
+    private mutating func step(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
+        switch self.devices[device].dueEnd(now) {
+        case .push(let answer):
+            self.answered(answer, device, now, output)
+            return true
+        case .task(let wake, let answer):
+            self.answered(wake, answer, device, now, output)
+            return true
+        case .expiry, nil: break
+        }
+        let wake = self.devices[device].lanes.device.inFlight
+        switch self.devices[device].lanes.timePassed(now, self.parameters) {
+        case .pushExpired(let action):
+            guard let wake else { preconditionFailure("no wake was in flight") }
+            self.wakeEnded(wake, .expired, action, device, now, output)
+            return true
+        case .taskExpired(let wake, let action):
+            self.taskEnded(wake, .expired, device, now, output)
+            self.taskEnded(action, device, now, output)
+            return true
+        case .pendingExpired(let handle):
+            self.discard(handle, .expired, device, now, output)
+            return true
+        case .nothing: return self.launch(device, now, output)
+        }
+    }
+
+    /// Launches what may, if anything does.
+    private mutating func launch(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
+        let parameters = self.parameters
+        switch self.devices[device].lanes.nextLaunch(at: now, parameters, hasSlot: { _ in true }) {
+        case .push:
+            self.devices[device].lanes.pushLaunched(at: now, parameters)
+            self.launched(device, now, output)
+        case .task(let task):
+            let wake = self.devices[device].lanes.taskLaunched(task.arrival, at: now, parameters)
+            self.taskLaunched(wake, device, now, output)
+        case nil: return false
+        }
+        return true
+    }
+}

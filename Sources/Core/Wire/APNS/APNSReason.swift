@@ -1,0 +1,122 @@
+/// Why a push is refused: every reason APNs documents, under its name on the wire, and one of our own.
+package enum APNSReason: String, Error, CaseIterable, Sendable {
+    case badCollapseId = "BadCollapseId"
+    case badDeviceToken = "BadDeviceToken"
+    case badExpirationDate = "BadExpirationDate"
+    case badMessageId = "BadMessageId"
+    case badPriority = "BadPriority"
+    case badTopic = "BadTopic"
+    case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+    case duplicateHeaders = "DuplicateHeaders"
+    case idleTimeout = "IdleTimeout"
+    case invalidPushType = "InvalidPushType"
+    case missingDeviceToken = "MissingDeviceToken"
+    case missingTopic = "MissingTopic"
+    case payloadEmpty = "PayloadEmpty"
+    case topicDisallowed = "TopicDisallowed"
+    case badCertificate = "BadCertificate"
+    case badCertificateEnvironment = "BadCertificateEnvironment"
+    case expiredProviderToken = "ExpiredProviderToken"
+    case forbidden = "Forbidden"
+    case invalidProviderToken = "InvalidProviderToken"
+    case missingProviderToken = "MissingProviderToken"
+    case unrelatedKeyIdInToken = "UnrelatedKeyIdInToken"
+    case badEnvironmentKeyIdInToken = "BadEnvironmentKeyIdInToken"
+    case badPath = "BadPath"
+    case methodNotAllowed = "MethodNotAllowed"
+    case expiredToken = "ExpiredToken"
+    case unregistered = "Unregistered"
+    case payloadTooLarge = "PayloadTooLarge"
+    case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
+    case tooManyRequests = "TooManyRequests"
+    case internalServerError = "InternalServerError"
+    case serviceUnavailable = "ServiceUnavailable"
+    case shutdown = "Shutdown"
+    /// Of `wakegate-dry-run`, which APNs does not know.
+    case badDryRun = "BadDryRun"
+
+    /// The HTTP status that goes with the reason.
+    package var status: Int {
+        switch self {
+        case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
+            .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType, .missingDeviceToken,
+            .missingTopic, .payloadEmpty, .topicDisallowed, .badDryRun:
+            400
+        case .badCertificate, .badCertificateEnvironment, .expiredProviderToken, .forbidden,
+            .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken, .badEnvironmentKeyIdInToken:
+            403
+        case .badPath:
+            404
+        case .methodNotAllowed:
+            405
+        case .expiredToken, .unregistered:
+            410
+        case .payloadTooLarge:
+            413
+        case .tooManyProviderTokenUpdates, .tooManyRequests:
+            429
+        case .internalServerError:
+            500
+        case .serviceUnavailable, .shutdown:
+            503
+        }
+    }
+
+    /// The number of reasons: the length of an array of counters.
+    package static let count = APNSReason.allCases.count
+
+    /// A number from 0 to `count` - 1, the place of the reason in `allCases`.
+    package var index: Int {
+        switch self {
+        case .badCollapseId: 0
+        case .badDeviceToken: 1
+        case .badExpirationDate: 2
+        case .badMessageId: 3
+        case .badPriority: 4
+        case .badTopic: 5
+        case .deviceTokenNotForTopic: 6
+        case .duplicateHeaders: 7
+        case .idleTimeout: 8
+        case .invalidPushType: 9
+        case .missingDeviceToken: 10
+        case .missingTopic: 11
+        case .payloadEmpty: 12
+        case .topicDisallowed: 13
+        case .badCertificate: 14
+        case .badCertificateEnvironment: 15
+        case .expiredProviderToken: 16
+        case .forbidden: 17
+        case .invalidProviderToken: 18
+        case .missingProviderToken: 19
+        case .unrelatedKeyIdInToken: 20
+        case .badEnvironmentKeyIdInToken: 21
+        case .badPath: 22
+        case .methodNotAllowed: 23
+        case .expiredToken: 24
+        case .unregistered: 25
+        case .payloadTooLarge: 26
+        case .tooManyProviderTokenUpdates: 27
+        case .tooManyRequests: 28
+        case .internalServerError: 29
+        case .serviceUnavailable: 30
+        case .shutdown: 31
+        case .badDryRun: 32
+        }
+    }
+
+    /// Appends the body of the answer: `{"reason":"..."}`, with 410 also the integer member `timestamp`.
+    ///
+    /// - `timestampMilliseconds`: Milliseconds since 1970 when the token was found to be inactive. Clients
+    ///   fail on a 410 without it, so nil is written as 0, which no registration is older than. With other statuses
+    ///   it is ignored.
+    package func writeBody(to buffer: inout ByteBuffer, timestampMilliseconds: Int64?) {
+        buffer.append("{\"reason\":\"")
+        buffer.append(self.rawValue)
+        buffer.append(UInt8(ascii: "\""))
+        if self.status == 410 {
+            buffer.append(",\"timestamp\":")
+            buffer.appendDecimal(timestampMilliseconds ?? 0)
+        }
+        buffer.append(UInt8(ascii: "}"))
+    }
+}

@@ -1,0 +1,54 @@
+import Synchronization
+
+/// How often each credential has asked for each of these within a minute, on all loops together.
+package final class CredentialRates: Sendable {
+    /// The most credentials that are counted at once; past it all counts begin anew, so that memory has a bound.
+    private static let holdersMax = 100_000
+    private static let minute: Int64 = 60_000
+
+    private struct Count {
+        var most: Int
+        /// Which minute it is of, by the monotonic clock.
+        var minute: Int64 = 0
+        var byHolder: [StreamHolder: Int] = [:]
+
+        /// - Returns: false when it is one too many.
+        mutating func count(_ holder: StreamHolder, in minute: Int64) -> Bool {
+            guard self.most > 0 else { return true }
+            if minute != self.minute || self.byHolder.count >= CredentialRates.holdersMax {
+                self.minute = minute
+                self.byHolder.removeAll(keepingCapacity: true)
+            }
+            let count = self.byHolder[holder, default: 0]
+            guard count < self.most else { return false }
+            self.byHolder[holder] = count + 1
+            return true
+        }
+    }
+
+    private let submissions: Mutex<Count>
+    private let progress: Mutex<Count>
+
+    package init(_ limits: GatewayLimits) {
+        self.submissions = Mutex(Count(most: limits.submissionsPerCredentialMax))
+        self.progress = Mutex(Count(most: limits.progressPerCredentialMax))
+    }
+
+    /// Other bounds are in force; what was counted stays.
+    package func setLimits(_ limits: GatewayLimits) {
+        self.submissions.withLock { $0.most = limits.submissionsPerCredentialMax }
+        self.progress.withLock { $0.most = limits.progressPerCredentialMax }
+    }
+
+    /// Counts a request.
+    ///
+    /// - `now`: by the monotonic clock, in milliseconds.
+    /// - Returns: false when it is one too many of this minute.
+    package func count(_ rate: CredentialRate, of holder: StreamHolder, now: Int64) -> Bool {
+        let minute = now / Self.minute
+        return switch rate {
+        case .submissions: self.submissions.withLock { $0.count(holder, in: minute) }
+        case .progress: self.progress.withLock { $0.count(holder, in: minute) }
+        }
+    }
+}

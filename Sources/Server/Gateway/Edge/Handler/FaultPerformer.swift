@@ -1,0 +1,252 @@
+import HTTPTransport
+import Wire
+
+/// Does on one loop what fault rules say: behind every check of a push and before the engine, and on the way of its
+/// answer.
+final class FaultPerformer {
+    private let loop: EventLoop
+    private let outbox: EngineOutbox
+    private let answers: AnswerWriter
+    private let limits: StreamLimits
+    private let faults: LoopFaults
+    /// During a shutdown every push is refused, and soon.
+    private var isDraining = false
+
+    init(
+        _ desk: FaultDesk,
+        _ loop: EventLoop,
+        _ outbox: EngineOutbox,
+        _ answers: AnswerWriter,
+        _ limits: StreamLimits
+    ) {
+        self.faults = LoopFaults(desk)
+        self.loop = loop
+        self.outbox = outbox
+        self.answers = answers
+        self.limits = limits
+    }
+
+    /// Whether a push has to be shown to the rules, or to what they left behind.
+    var isActive: Bool { self.faults.isActive }
+
+    func streamClosed(_ stream: StreamID) { self.faults.streamClosed(stream) }
+
+    func connectionClosed(_ connection: ConnectionID) { self.faults.connectionClosed(connection) }
+
+    // MARK: Pushes
+
+    /// Asks whether a rule has made the provider's token expire.
+    ///
+    /// - Throws: `expiredProviderToken`.
+    func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
+        self.restoreCleared()
+        try self.faults.admit(authorization, on: connection)
+    }
+
+    /// Returns true if a connection whose token a rule has made expire has since shown another one.
+    func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
+
+    /// Ends what rules did to connections, if they were cleared. A connection that may send nothing asks for nothing by
+    /// itself.
+    func restoreCleared() {
+        guard let cleared = self.faults.takeCleared() else { return }
+        for connection in cleared.limits { self.limits.restore(connection) }
+        for connection in cleared.windows { self.loop.setStreamWindow(connection, to: nil) }
+    }
+
+    /// Shows a push that passed every check to the rules; it goes on when none wants it.
+    func submit(
+        _ command: PushCommand,
+        _ push: CheckedPush,
+        _ request: Request,
+        keyID: String?,
+        _ headers: PushHeaders,
+        trace: ByteView
+    ) {
+        let head = push.head
+        guard !self.faults.isAbandoned(request.stream) else { return }
+        var command = command
+        let candidate = FaultCandidate(
+            token: command.token,
+            topic: head.topic,
+            keyID: keyID ?? self.unverifiedKeyID(headers.authorization),
+            type: head.type,
+            priority: head.priority
+        )
+        guard !self.isDraining, let effect = self.faults.desk.pushReceived(candidate) else {
+            if self.faults.awaitsSuccess(request.stream.connection) {
+                command.reply = self.loop.faultedAddress(request.stream)
+            }
+            let (topic, collapseID) = (head.topic, head.collapseID)
+            self.outbox.append(command, topic: topic, collapseID: collapseID, payload: request.body, trace: trace)
+            return
+        }
+        let caught = FaultedPush(
+            effect,
+            stream: request.stream,
+            command: command,
+            topic: head.topic,
+            collapseID: head.collapseID,
+            payload: request.body,
+            trace: trace,
+            authorization: headers.authorization
+        )
+        let dueAt = self.loop.now + effect.delayMilliseconds
+        if effect.delayMilliseconds > 0, self.faults.agenda.add(.push(caught), dueAt: dueAt) {
+            self.setAlarm()
+        } else {
+            self.perform(caught)
+        }
+    }
+
+    /// Does what is due on the loop's clock.
+    func performDue(now: Int64) {
+        while let task = self.faults.agenda.takeDue(now: now) {
+            switch task {
+            case .push(let push): self.perform(push)
+            case .limitEnds(let connection, let change):
+                if self.faults.limitEnded(connection, change: change) { self.limits.restore(connection) }
+            case .windowEnds(let connection, let change):
+                guard self.faults.windowEnded(connection, change: change) else { continue }
+                self.loop.setStreamWindow(connection, to: nil)
+            }
+        }
+        self.setAlarm()
+    }
+
+    /// Finishes at once what rules have put off or would never finish, so that it does not hold a shutdown up.
+    func startDraining() {
+        self.isDraining = true
+        self.performDue(now: .max)
+        for stream in self.faults.takeStuck() { self.loop.reset(stream, code: .cancel) }
+        for connection in self.faults.takeWindows() { self.loop.setStreamWindow(connection, to: nil) }
+    }
+
+    /// Sends the answer to a push on whose answer a rule acts, if that is what the rule does with it.
+    func answer(_ stream: StreamID, _ reply: PushReply) {
+        switch self.faults.takeLost(stream) {
+        case .close?: self.close(stream.connection)
+        case .reset?: self.loop.reset(stream, code: .internalError)
+        case .stuck?: self.faults.leaveStuck(stream)
+        case nil:
+            self.answers.answer(stream, reply)
+            guard reply.reason == PushReply.accepted, self.faults.limitEnded(stream.connection, change: nil) else {
+                return
+            }
+            self.limits.restore(stream.connection)
+        }
+    }
+
+    // MARK: Effects
+
+    private func perform(_ push: FaultedPush) {
+        let connection = push.stream.connection
+        if let limit = push.effect.streamLimit { self.set(limit, on: connection) }
+        if let window = push.effect.streamWindow { self.set(window, on: connection) }
+        switch push.effect.outcome {
+        case .passed: self.pass(push)
+        case .refused(let answer):
+            // A push that nobody hears of any more is counted nowhere, and so is a reason that APNs does not have.
+            let isAnswered = self.answers.refuse(push.stream, answer, push.command.apnsID)
+            if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
+        case .reset(let code):
+            guard let code = HTTP2ErrorCode.allCases.first(where: { $0.number == code }) else { return }
+            self.loop.reset(push.stream, code: code)
+        case .goneAway(let goAway): self.goAway(push, goAway)
+        case .stuck: self.faults.leaveStuck(push.stream)
+        case .tokenExpired:
+            self.faults.tokenExpired(push.authorization, on: connection)
+            let reason = APNSReason.expiredProviderToken
+            if self.answers.refuse(push.stream, reason, push.command.apnsID) { self.count(reason, push) }
+        case .replyLost(let reply):
+            self.faults.loseReply(push.stream, reply)
+            self.hand(push, isAnswerFaulted: true)
+        case .closed: self.close(connection)
+        }
+    }
+
+    /// Hands a push to the engine, as if no rule had caught it.
+    private func pass(_ push: FaultedPush) {
+        self.hand(push, isAnswerFaulted: self.faults.awaitsSuccess(push.stream.connection))
+    }
+
+    private func hand(_ push: FaultedPush, isAnswerFaulted: Bool) {
+        var command = push.command
+        if isAnswerFaulted { command.reply = self.loop.faultedAddress(push.stream) }
+        push.topic.withByteView { topic in
+            push.collapseID.withByteView { collapseID in
+                push.payload.withByteView { payload in
+                    push.trace.withByteView { trace in
+                        self.outbox.append(
+                            command,
+                            topic: topic,
+                            collapseID: collapseID,
+                            payload: payload,
+                            trace: trace
+                        )
+                    }
+                }
+            }
+        }
+    }
+
+    private func count(_ reason: APNSReason, _ push: FaultedPush) {
+        self.outbox.reject(reason, topic: push.topic, push.command.apnsID) { push.command.token }
+    }
+
+    private func goAway(_ push: FaultedPush, _ goAway: FaultGoAway) {
+        let inFlight: StreamsInFlight =
+            switch goAway.inFlight {
+            case .answer: .finished
+            case .refuse: .refused(from: push.stream.number)
+            case .drop: .dropped
+            }
+        if goAway.inFlight == .answer { self.pass(push) }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("reason")
+        writer.string(goAway.reason)
+        writer.endObject()
+        let connection = push.stream.connection
+        let code = HTTP2ErrorCode.allCases.first { $0.number == goAway.code } ?? .noError
+        let last = self.loop.goAway(connection, debugData: writer.buffer.view, code: code, inFlight: inFlight)
+        guard let last else { return }
+        self.faults.abandon(connection, after: goAway.inFlight == .drop ? 0 : last)
+    }
+
+    private func close(_ connection: ConnectionID) {
+        self.loop.close(connection)
+        self.faults.abandon(connection, after: 0)
+    }
+
+    private func set(_ limit: FaultStreamLimit, on connection: ConnectionID) {
+        guard self.loop.setStreamLimit(connection, to: limit.limit) else { return }
+        let change = self.faults.limitChanged(connection, endsWithSuccess: limit.end == .success)
+        guard case .milliseconds(let milliseconds) = limit.end else { return }
+        // Without room it ends with the connection.
+        let task = LoopFaults.Task.limitEnds(connection, change: change)
+        if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
+    }
+
+    private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
+        guard self.loop.setStreamWindow(connection, to: window.bytes) else { return }
+        let change = self.faults.windowChanged(connection)
+        guard let milliseconds = window.milliseconds else { return }
+        // Without room it ends with the connection.
+        let task = LoopFaults.Task.windowEnds(connection, change: change)
+        if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
+    }
+
+    // MARK: Small things
+
+    /// Where nobody asks providers for proof, clients show their tokens all the same.
+    private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
+        guard authorization != nil, self.faults.desk.looksAtKeys else { return nil }
+        guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }
+        return (try? ProviderToken(text))?.keyID
+    }
+
+    private func setAlarm() {
+        self.loop.alarmAt = self.faults.agenda.nextDueAt ?? .max
+    }
+}

@@ -1,0 +1,297 @@
+package import HTTPTransport
+import Platform
+import ServiceManager
+import Wire
+
+/// Takes the requests of one loop and what the engine has for it, and hands each to the part that it concerns.
+package final class LoopHandler: RequestHandler {
+    private let loop: EventLoop
+    private let shared: SharedParts
+    private let outbox: EngineOutbox
+    private let answers: AnswerWriter
+    private let counts: CredentialCounts
+    private let admission: CallerAdmission
+    private let limits: StreamLimits
+    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    private let faults: FaultPerformer?
+    private let pushes: PushIntake
+    private let workers: WorkerFeed
+    private let live: LiveFeed
+    private let events: EventFeed
+    private let router: OperationRouter
+    private let pulse: Pulse
+    private var callers: CallerCheck
+    private let callerNetworks: [CallerNetwork]
+    private var effects = EffectBatch()
+    private var goodbyes = Goodbyes()
+    private var countedConnections = 0
+
+    package init(loop: EventLoop, shared: SharedParts) {
+        let configuration = shared.configuration
+        let transport = shared.settings.transport
+        self.loop = loop
+        self.shared = shared
+        self.pulse = shared.loopPulses[loop.index]
+        self.callers = CallerCheck(
+            addresses: configuration.admin.addresses + configuration.plain.addresses,
+            takesNetworkNames: !configuration.callerNetworks.isEmpty
+        )
+        self.callerNetworks = configuration.callerNetworks
+        let most = shared.settings.requestsAtEngineMax
+        // A database commits many lots at once: less room would only keep it waiting.
+        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
+        let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
+        let answers = AnswerWriter(loop)
+        let counts = CredentialCounts(
+            connections: shared.credentials,
+            workerStreams: shared.workerStreams,
+            rates: shared.rates,
+            tally: shared.tally
+        )
+        let admission = CallerAdmission(shared, outbox, answers, counts)
+        let streams = transport.streamsPerConnectionMax
+        let limits = StreamLimits(loop, beginsWithOne: configuration.appleStreamLimit, usual: streams)
+        let faults = shared.services.faults.map { FaultPerformer($0, loop, outbox, answers, limits) }
+        let workers = WorkerFeed(
+            loop,
+            outbox,
+            answers,
+            counts,
+            names: shared.services.streamNames,
+            queuedBytesMax: transport.streamingBytesSoftMax
+        )
+        let live = LiveFeed(loop, shared, answers, admission)
+        let events = EventFeed(loop, shared, answers, admission)
+        self.pushes = PushIntake(loop, shared, outbox, answers, admission, counts, limits, faults)
+        self.router = OperationRouter(loop, shared, outbox, answers, admission, counts, limits, workers, live, events)
+        self.outbox = outbox
+        self.answers = answers
+        self.counts = counts
+        self.admission = admission
+        self.limits = limits
+        self.faults = faults
+        self.workers = workers
+        self.live = live
+        self.events = events
+        shared.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
+    }
+
+    // MARK: Requests
+
+    package func bodyBytesMax(for request: Request) -> Int {
+        guard Self.isPush(request.path) else {
+            return self.router.bodyBytesMax(of: request, self.shared.roles[request.listener])
+        }
+        return self.pushes.bodyBytesMax(of: request)
+    }
+
+    package func requestReceived(_ request: Request) {
+        let role = self.shared.roles[request.listener]
+        if let stranger = self.stranger(request) {
+            self.refuse(request, from: stranger)
+        } else if role.isCleartext, !self.callers.admits(request, on: role) {
+            self.refuseCaller(request)
+        } else if request.shortage != .none {
+            self.refuseForShortage(request, role)
+        } else if Operation.isOfProviders(path: request.path, on: role) {
+            self.pushes.push(request)
+        } else {
+            self.router.route(request, role)
+        }
+        if self.goodbyes.isDraining, !self.workers.carriesStreams(request.stream.connection) {
+            self.sayGoodbye(request.stream.connection)
+        }
+    }
+
+    /// Who sent a request and may not, where there are networks that may; nil for everybody else.
+    private func stranger(_ request: Request) -> ClientNetwork? {
+        guard !self.callerNetworks.isEmpty, let client = self.loop.network(of: request.stream.connection),
+            !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
+        else { return nil }
+        return client
+    }
+
+    private func refuse(_ request: Request, from stranger: ClientNetwork) {
+        let known = self.callerNetworks.map(\.text).joined(separator: ", ")
+        let message =
+            "\(stranger.text) may not reach this gateway: it is for this machine and \(known). Start it with "
+            + "--network \(stranger.text) as well."
+        if Self.isPush(request.path) { self.pushes.noteForbidden(request) }
+        self.answers.answer(request.stream, APIError(403, "Forbidden", message))
+    }
+
+    /// Answers a caller that may not use this listener.
+    private func refuseCaller(_ request: Request) {
+        guard !Self.isPush(request.path) else { return self.pushes.refuse(request, .forbidden) }
+        self.answers.answer(request.stream, .foreignPage)
+    }
+
+    /// Answers a request that there was no room for before all of it had arrived: its own client has begun too many, or
+    /// all clients together have.
+    private func refuseForShortage(_ request: Request, _ role: ListenerRole) {
+        let isOwnFault = request.shortage == .connection
+        guard Operation.isOfProviders(path: request.path, on: role) else {
+            return self.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
+        }
+        // What was begun has mostly arrived a second later.
+        self.pushes.refuse(request, isOwnFault ? .tooManyRequests : .serviceUnavailable, retryAfterSeconds: 1)
+    }
+
+    private static func isPush(_ path: ByteView) -> Bool {
+        path.starts(with: "/3/device")
+    }
+
+    // MARK: Streams and connections
+
+    package func streamClosed(_ stream: StreamID) {
+        self.faults?.streamClosed(stream)
+        self.live.streamClosed(stream)
+        self.events.streamClosed(stream)
+        if self.workers.streamClosed(stream) { self.sayGoodbye(stream.connection) }
+    }
+
+    package func connectionClosed(_ connection: ConnectionID) {
+        self.workers.connectionClosed(connection)
+        self.goodbyes.connectionClosed(connection)
+        self.limits.connectionClosed(connection)
+        self.pushes.connectionClosed(connection)
+        self.admission.connectionClosed(connection)
+        self.faults?.connectionClosed(connection)
+    }
+
+    package func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
+        self.admission.certificateShown(certificate, on: connection)
+    }
+
+    package func handshakeFailed(_ cause: String) { self.shared.log.write(.handshakeFailed, ["cause": cause]) }
+
+    package func streamDrained(_ stream: StreamID) {
+        self.workers.drained(stream)
+        self.events.drained(stream)
+    }
+
+    // MARK: Turns
+
+    package func turnEnded() {
+        self.outbox.handOver { self.loop.takingWakes($0) }
+        // What the answers brought, where the engine gave them at once.
+        self.outbox.handOver()
+        self.pauseOrResume()
+        let change = self.loop.connectionCount - self.countedConnections
+        guard change != 0 || self.goodbyes.isDraining else { return }
+        self.countedConnections += change
+        self.shared.connectionsChanged(by: change)
+    }
+
+    /// Has the loop read next to nothing while there are as many pushes at the engine as may be.
+    private func pauseOrResume() {
+        let count = self.outbox.room.count(now: self.loop.now)
+        let isFull = self.outbox.pushesAtEngine >= count
+        guard isFull != self.loop.isReadingPaused else { return }
+        self.loop.isReadingPaused = isFull
+        let now = SystemClock.monotonicNanoseconds
+        guard isFull else { return self.outbox.room.resumed(now: now) }
+        self.outbox.room.paused(withRoomFor: count, now: now)
+        self.shared.tally.met(.requestsAtEngineMax)
+    }
+
+    package func woken() {
+        self.pulse.beat()
+        if let settings = self.shared.mailboxes.loops[self.loop.index].take(into: &self.effects) { self.set(settings) }
+        self.effects.handOver(pushAnswer: { self.pushes.answer($0) }, other: { self.take($0) })
+        self.effects.removeAll()
+        self.events.woken()
+    }
+
+    /// Another configuration is in force.
+    private func set(_ settings: LoopSettings) {
+        self.loop.setLimits(settings.transport)
+        self.outbox.room.most = settings.requestsAtEngineMax
+        self.pushes.setRules(settings.rules)
+        self.limits.setUsual(settings.transport.streamsPerConnectionMax)
+        self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
+        self.events.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
+    }
+
+    /// Does what the engine has for this loop.
+    private func take(_ effect: Effect) {
+        switch effect {
+        case .pushAnswer(let reply): self.pushes.answer(reply)
+        case .answer(let address, let outcome):
+            self.workers.refused(StreamID(address))
+            self.answers.answer(StreamID(address), outcome)
+        case .asked(let request): self.outbox.append(.request(request))
+        case .subscribed(let address):
+            if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
+        case .wake(let address, let wake): self.workers.deliver(wake, to: address)
+        case .expired(let address, let wake, let reason): self.workers.expired(wake, reason, on: address)
+        case .conditions(let address, let device, let conditions):
+            self.workers.conditionsChanged(conditions, of: device, on: address)
+        case .released(let address, _):
+            if self.workers.released(from: address) { self.sayGoodbye(StreamID(address).connection) }
+        case .drained(let address):
+            if self.workers.isOpen(StreamID(address)) { self.end(StreamID(address)) }
+        case .draining: self.startDraining()
+        }
+    }
+
+    package func secondPassed(_ monotonicMilliseconds: Int64) {
+        self.workers.keepAlive(now: monotonicMilliseconds)
+        self.live.secondPassed()
+        self.events.secondPassed(monotonicMilliseconds)
+        self.faults?.restoreCleared()
+        for connection in self.counts.takeExcess() {
+            self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"TooManyRequests\"}"))
+        }
+        self.admission.endConnectionsWithBadCertificates()
+        for stream in self.workers.streamsWithoutProof(by: self.admission) { self.end(stream) }
+        if self.goodbyes.isDraining { self.endSilentConnections() }
+    }
+
+    package func alarmRang(_ monotonicMilliseconds: Int64) { self.faults?.performDue(now: monotonicMilliseconds) }
+
+    /// Ends a worker's stream after what was written to it.
+    private func end(_ stream: StreamID) {
+        self.streamClosed(stream)
+        self.loop.finish(stream)
+    }
+
+    // MARK: Shutdown
+
+    /// The engine launches nothing more, and every wake it launched has reached this loop.
+    private func startDraining() {
+        self.goodbyes.begin()
+        self.workers.startDraining()
+        self.faults?.startDraining()
+        var idle: [ConnectionID] = []
+        self.loop.forEachConnection { if !self.workers.holdsWakes($0) { idle.append($0) } }
+        for connection in idle { self.sayGoodbye(connection) }
+    }
+
+    /// The time of the shutdown is over: who still has a wake in flight, or an answer to come, is told so.
+    package func loopEnds() {
+        self.loop.forEachConnection { self.loop.goAway($0, debugData: Self.shutdown, inFlight: .dropped) }
+    }
+
+    private static var shutdown: ByteView { ByteView("{\"reason\":\"Shutdown\"}") }
+
+    /// Ends connections that came during the shutdown and have asked nothing for a second.
+    private func endSilentConnections() {
+        var silent: [ConnectionID] = []
+        self.loop.forEachConnection { connection in
+            guard !self.workers.carriesStreams(connection), self.goodbyes.isSilent(connection) else { return }
+            silent.append(connection)
+        }
+        for connection in silent { self.sayGoodbye(connection) }
+    }
+
+    /// Ends a connection's streams and then itself, once what is open on it has been answered: GOAWAY comes last, since
+    /// some clients take nothing more of any stream when they have seen one.
+    private func sayGoodbye(_ connection: ConnectionID) {
+        self.goodbyes.said(to: connection)
+        self.live.end(connection)
+        self.events.end(connection)
+        self.workers.end(connection)
+        self.loop.goAway(connection, debugData: Self.shutdown, inFlight: .answeredFirst)
+    }
+}

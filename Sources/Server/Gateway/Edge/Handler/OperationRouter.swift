@@ -1,0 +1,191 @@
+import Engine
+import HTTPTransport
+import Platform
+import Wire
+
+/// Takes the requests of one loop that are no pushes: finds the operation of each, admits its caller, and has it done.
+final class OperationRouter {
+    private let loop: EventLoop
+    private let shared: SharedParts
+    private let outbox: EngineOutbox
+    private let answers: AnswerWriter
+    private let admission: CallerAdmission
+    private let counts: CredentialCounts
+    private let limits: StreamLimits
+    private let workers: WorkerFeed
+    private let live: LiveFeed
+    private let events: EventFeed
+    private var traces = PushTraceReader()
+    /// What the request came to whose body was admitted last.
+    private var lastMatch: (stream: StreamID, match: OperationMatch)?
+
+    init(
+        _ loop: EventLoop,
+        _ shared: SharedParts,
+        _ outbox: EngineOutbox,
+        _ answers: AnswerWriter,
+        _ admission: CallerAdmission,
+        _ counts: CredentialCounts,
+        _ limits: StreamLimits,
+        _ workers: WorkerFeed,
+        _ live: LiveFeed,
+        _ events: EventFeed
+    ) {
+        self.loop = loop
+        self.shared = shared
+        self.outbox = outbox
+        self.answers = answers
+        self.admission = admission
+        self.counts = counts
+        self.limits = limits
+        self.workers = workers
+        self.live = live
+        self.events = events
+    }
+
+    /// The most bytes that the body of a request may have.
+    func bodyBytesMax(of request: Request, _ role: ListenerRole) -> Int {
+        let match = OperationTable.gateway.match(method: request.method, path: Self.target(of: request).path, on: role)
+        self.lastMatch = (request.stream, match)
+        guard case .found(let operation, _) = match else { return RequestBody.bytesMax }
+        return self.bytesMax(operation.bodyLimit)
+    }
+
+    /// Takes a whole request.
+    func route(_ request: Request, _ role: ListenerRole) {
+        let (path, query) = Self.target(of: request)
+        do throws(APIError) {
+            switch self.takeMatch(request, path, role) {
+            case .notFound: throw Self.badPath(request.method, path, role)
+            case .methodNotAllowed(let allow):
+                let error = Self.badMethod(request.method, path, role, allow: allow)
+                self.answers.answer(request.stream, error, allow: allow)
+            case .found(let operation, let place):
+                let parameter = path[place.first]
+                let admission = try self.admission.admit(request, to: operation, parameter, role)
+                self.limits.admitted(request.stream.connection)
+                try self.count(request, operation, admission.caller)
+                guard !request.isBodyTooLarge else {
+                    let message = "The body is longer than \(self.bytesMax(operation.bodyLimit)) bytes; send less."
+                    throw APIError(413, "PayloadTooLarge", message)
+                }
+                let call = OperationCall(
+                    operation,
+                    by: admission.caller,
+                    reply: self.loop.address(request.stream),
+                    parameter: parameter,
+                    secondParameter: path[place.second],
+                    query: query,
+                    body: request.body,
+                    // Of all that comes here submissions alone make wakes.
+                    trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
+                    services: self.shared.services
+                )
+                try self.carryOut(try operation.act(on: call), call, request.stream, admission)
+            }
+        } catch {
+            self.answers.answer(request.stream, error)
+        }
+    }
+
+    /// Says where the route is that a listener has not, if it is anywhere.
+    private static func badPath(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> APIError {
+        let isAdmin = role == .admin
+        switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
+        case .notFound: return .badPath
+        case .found, .methodNotAllowed: return isAdmin ? .routeOfEdge : .routeOfAdmin
+        }
+    }
+
+    /// Says where a route is taken by a method that this listener does not take there, if it is anywhere.
+    private static func badMethod(
+        _ method: ByteView,
+        _ path: ByteView,
+        _ role: ListenerRole,
+        allow: String
+    ) -> APIError {
+        let other: ListenerRole = role == .admin ? .edge : .admin
+        guard case .found = OperationTable.gateway.match(method: method, path: path, on: other) else {
+            return APIError(405, "MethodNotAllowed", "This route takes \(allow).")
+        }
+        let place = role == .admin ? APIError.routeOfEdge : .routeOfAdmin
+        return APIError(405, "MethodNotAllowed", "This route takes \(allow) here. \(place.message)")
+    }
+
+    /// Whether a path that no provider uses is the admin listener's, as of the dashboard's page and of metrics.
+    static func isOfAdmin(_ request: Request) -> Bool {
+        let path = self.target(of: request).path
+        return "GET".withByteView { method in
+            guard case .found = OperationTable.gateway.match(method: method, path: path, on: .admin) else {
+                return false
+            }
+            return true
+        }
+    }
+
+    /// Counts a request of an operation that a credential may ask for so often a minute.
+    private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
+        guard let rate = operation.rate else { return }
+        let holder = StreamHolder(caller, from: self.loop.network(of: request.stream.connection))
+        try self.counts.count(rate, of: holder, now: SystemClock.monotonic)
+    }
+
+    /// The operation of a request, which is known already when its body came right behind its head.
+    private func takeMatch(_ request: Request, _ path: ByteView, _ role: ListenerRole) -> OperationMatch {
+        if let last = self.lastMatch, last.stream == request.stream {
+            self.lastMatch = nil
+            return last.match
+        }
+        return OperationTable.gateway.match(method: request.method, path: path, on: role)
+    }
+
+    private func bytesMax(_ limit: Operation.BodyLimit) -> Int {
+        switch limit {
+        case .small: RequestBody.bytesMax
+        case .faultRules: self.shared.services.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
+        case .payload: PushPayload.bytesMax(type: nil)
+        case .testPush: RequestBody.testPushBytesMax
+        }
+    }
+
+    /// The path of a request and the query behind it.
+    private static func target(of request: Request) -> (path: ByteView, query: ByteView) {
+        guard let mark = request.path.firstIndex(of: UInt8(ascii: "?")) else { return (request.path, ByteView()) }
+        return (request.path[0..<mark], request.path.dropFirst(mark + 1))
+    }
+
+    private func carryOut(
+        _ outcome: OperationOutcome,
+        _ call: OperationCall,
+        _ stream: StreamID,
+        _ admission: AdmittedCaller
+    ) throws(APIError) {
+        switch outcome {
+        case .answered(let answer): self.answers.answer(stream, answer)
+        case .asked(let verb): self.ask(verb, call)
+        case .subscribed(let topic, let subscription):
+            guard !self.shared.isDraining else { throw .shutdown }
+            let holder = StreamHolder(admission.caller, from: self.loop.network(of: stream.connection))
+            try self.counts.count(stream, of: holder)
+            self.workers.ask(stream, admission.proof)
+            self.ask(.subscribe(topic: topic, subscription), call)
+        case .watching: try self.live.open(stream, admission.proof)
+        case .following(let filter): try self.events.open(stream, filter, admission.proof)
+        case .handedOn: ()
+        }
+    }
+
+    /// Asks the engine in the name of whoever sent the request.
+    private func ask(_ verb: EngineVerb, _ call: OperationCall) {
+        self.outbox.append(
+            .request(
+                EngineRequest(
+                    reply: call.reply,
+                    caller: call.caller,
+                    afterFailedStore: call.afterFailedStore,
+                    verb
+                )
+            )
+        )
+    }
+}

@@ -1,0 +1,96 @@
+import CEmbeddedFiles
+import Wire
+
+extension Operation {
+    /// The files that are part of the program: the dashboard's page and the OpenAPI document.
+    package static let documents = [dashboard, dashboardFile, openAPI]
+
+    package static let dashboard = Operation(
+        "dashboard",
+        .get,
+        "/",
+        on: .admin,
+        by: .anybody,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ throws(APIError) in
+        try Operation.page("index.html")
+    }
+
+    package static let dashboardFile = Operation(
+        "dashboardFile",
+        .get,
+        "/dashboard/{file}",
+        on: .admin,
+        by: .anybody,
+        reaching: .nothing,
+        answers: [200, 404],
+        afterFailedStore: .answered
+    ) { call throws(APIError) in
+        try Operation.page(call.parameter.string)
+    }
+
+    package static let openAPI = Operation(
+        "openAPI",
+        .get,
+        "/openapi.json",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
+    }
+
+    /// What the page may do: run and ask what this listener serves, and nothing else.
+    private static let contentPolicy: StaticString =
+        """
+        default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+        base-uri 'none'; form-action 'none'; frame-ancestors 'none'
+        """
+
+    /// A file of the dashboard.
+    private static func page(_ name: String) throws(APIError) -> OperationOutcome {
+        guard let file = EmbeddedFile.dashboard[name] else { throw .badPath }
+        let fields: [(name: StaticString, value: StaticString)] = [
+            ("content-security-policy", Self.contentPolicy),
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("cross-origin-opener-policy", "same-origin"),
+            // Another version of the gateway has another page.
+            ("cache-control", "no-cache"),
+        ]
+        return .answered(OperationAnswer(type: file.type, fields: fields, file.bytes))
+    }
+}
+
+/// A file that is part of the program.
+struct EmbeddedFile: Sendable {
+    let name: String
+    let bytes: [UInt8]
+
+    @unsafe init(_ file: wakegate_embedded_file) {
+        self.name = unsafe String(cString: file.name)
+        self.bytes = unsafe Array(UnsafeBufferPointer(start: file.bytes, count: file.count))
+    }
+
+    /// The files of the dashboard by name.
+    static let dashboard: [String: EmbeddedFile] = {
+        let files = unsafe UnsafeBufferPointer(start: wakegate_dashboard_files, count: wakegate_dashboard_file_count)
+        return unsafe Dictionary(
+            uniqueKeysWithValues: files.map { file in
+                let file = unsafe EmbeddedFile(file)
+                return (file.name, file)
+            }
+        )
+    }()
+
+    /// The media type, as the field `content-type` has it.
+    var type: StaticString {
+        if self.name.hasSuffix(".html") { return "text/html; charset=utf-8" }
+        if self.name.hasSuffix(".css") { return "text/css; charset=utf-8" }
+        return self.name.hasSuffix(".svg") ? "image/svg+xml" : "text/javascript; charset=utf-8"
+    }
+}

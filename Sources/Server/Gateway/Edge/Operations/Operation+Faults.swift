@@ -1,0 +1,110 @@
+import FoundationEssentials
+import Wire
+
+extension Operation {
+    /// The fault rules of `wakegate dev`.
+    package static let faults = [
+        faultRules, replaceFaultRules, addFaultRule, clearFaultRules, removeFaultRule, resetFaultCounters,
+    ]
+
+    package static let faultRules = fault("faultRules", .get, "/v1/faults", answers: [200]) { _, desk in
+        var writer = JSONWriter()
+        desk.write(to: &writer)
+        return OperationAnswer(writer.buffer.view.array)
+    }
+
+    package static let replaceFaultRules = fault(
+        "replaceFaultRules",
+        .put,
+        "/v1/faults",
+        answers: [200, 400]
+    ) { call, desk throws(APIError) in
+        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
+            try FaultRuleReader.rules(text, name: "the body")
+        }
+        desk.replace(with: read.rules)
+        var writer = JSONWriter()
+        desk.write(to: &writer, warnings: read.warnings)
+        return OperationAnswer(writer.buffer.view.array)
+    }
+
+    package static let addFaultRule = fault(
+        "addFaultRule",
+        .post,
+        "/v1/faults",
+        answers: [201, 400, 409]
+    ) { call, desk throws(APIError) in
+        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
+            try FaultRuleReader.rule(text, name: "the body")
+        }
+        var writer = JSONWriter()
+        writer.beginObject()
+        for rule in read.rules {
+            writer.key("id")
+            writer.string(try desk.append(rule))
+        }
+        FaultDesk.write(read.warnings, to: &writer)
+        writer.endObject()
+        return OperationAnswer(status: 201, writer.buffer.view.array)
+    }
+
+    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults", answers: [204]) { _, desk in
+        desk.replace(with: [])
+        return OperationAnswer(status: 204, [])
+    }
+
+    package static let removeFaultRule = fault(
+        "removeFaultRule",
+        .delete,
+        "/v1/faults/{id}",
+        answers: [204, 404]
+    ) { call, desk throws(APIError) in
+        try desk.remove(call.parameter.string)
+        return OperationAnswer(status: 204, [])
+    }
+
+    package static let resetFaultCounters = fault(
+        "resetFaultCounters",
+        .post,
+        "/v1/faults/reset",
+        answers: [204]
+    ) { _, desk in
+        desk.resetCounters()
+        return OperationAnswer(status: 204, [])
+    }
+
+    /// What all of them have in common: fault rules are of all topics, and taken where there are any.
+    private static func fault(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        answers: Set<Int>,
+        _ answer: @escaping @Sendable (OperationCall, FaultDesk) throws(APIError) -> OperationAnswer
+    ) -> Operation {
+        Operation(
+            name,
+            method,
+            path,
+            on: .admin,
+            by: .operator,
+            reaching: .everyTopic,
+            bodyLimit: .faultRules,
+            answers: answers,
+            afterFailedStore: .answered
+        ) { call throws(APIError) in
+            guard let desk = call.services.faults else { throw .noFaultsHere }
+            return .answered(try answer(call, desk))
+        }
+    }
+
+    private static func rules(
+        _ body: ByteView,
+        _ read: (Data) throws(ConfigurationError) -> FaultRuleReader.Rules
+    ) throws(APIError) -> FaultRuleReader.Rules {
+        do throws(ConfigurationError) {
+            return try read(Data(body.array))
+        } catch {
+            throw .badFaults(error)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import Wire
+
+/// One parameter of a query.
+struct QueryParameter {
+    let name: String
+    /// Empty when there is none.
+    let value: String
+
+    /// Hands over the parameters of a query, in their order.
+    ///
+    /// - `repeatable`: the names that may come several times.
+    /// - Throws: `APIError` that names another one that does, and what `take` throws.
+    static func forEach(
+        of query: ByteView,
+        repeatable: Set<String> = [],
+        _ take: (QueryParameter) throws(APIError) -> Void
+    ) throws(APIError) {
+        var names: Set<String> = []
+        for part in query.string.split(separator: "&") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard names.insert(pair[0]).inserted || repeatable.contains(pair[0]) else {
+                throw APIError(400, "BadQuery", "\(pair[0]) may come only once.")
+            }
+            try take(QueryParameter(name: pair[0], value: pair.count == 2 ? pair[1] : ""))
+        }
+    }
+
+    /// The value as a whole number.
+    func integer(_ range: ClosedRange<Int>) throws(APIError) -> Int {
+        guard let number = self.value.withByteView({ $0.decimal }).flatMap({ Int(exactly: $0) }),
+            range.contains(number)
+        else {
+            let bounds = "\(range.lowerBound) to \(range.upperBound)"
+            throw APIError(400, "BadQuery", "\(self.name) is a whole number from \(bounds), not \"\(self.value)\".")
+        }
+        return number
+    }
+
+    /// The value as yes or no.
+    func flag() throws(APIError) -> Bool {
+        switch self.value {
+        case "0": return false
+        case "1": return true
+        default: throw APIError(400, "BadQuery", "\(self.name) is 0 or 1, not \"\(self.value)\".")
+        }
+    }
+
+    /// The value as a topic.
+    func topic() throws(APIError) -> String {
+        guard self.value.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
+        return self.value
+    }
+
+    /// The value as one of some words.
+    func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
+        if let word = words.first(where: { name($0) == self.value }) { return word }
+        let all = words.map(name).joined(separator: ", ")
+        throw APIError(400, "BadQuery", "\(self.name) is one of \(all), not \"\(self.value)\".")
+    }
+
+    /// What is answered when the parameter is none of those that there are.
+    ///
+    /// - `takes`: says which there are, as a clause.
+    func unknown(among names: [String], _ takes: String) -> APIError {
+        let nearest = NearestMatch.find(self.name, in: names).map { " (\($0)?)" } ?? ""
+        return APIError(400, "BadQuery", "\(self.name) is not a parameter\(nearest); \(takes).")
+    }
+}

@@ -1,0 +1,103 @@
+import Engine
+import Policy
+import Wire
+
+/// What the body of a test push says, which is judged as the header fields and the payload of a provider's push are.
+struct TestPushBody {
+    private static let names = ["topic", "priority", "expiration", "collapseID", "payload"]
+    /// Stands for the device's own topic, whatever that is, where none is named.
+    private static let ownTopic = "own"
+
+    private let topic: String?
+    /// The header fields of a provider that say the same.
+    private let fields: [(name: String, value: String)]
+    private let payload: [UInt8]
+
+    /// - Throws: `APIError` with reason `BadPush`, and what stands in the way.
+    init(_ object: JSONValue) throws(APIError) {
+        if let other = object.members.map(\.name).first(where: { !Self.names.contains($0) }) {
+            throw Self.bad("\(other) is not a member of a test push; it takes \(Self.names.joined(separator: ", ")).")
+        }
+        guard case .object? = object["payload"] else { throw Self.bad("payload is missing; send the JSON object.") }
+        self.topic = try Self.text(object, "topic")
+        if let topic = self.topic, !topic.withByteView({ PushHead.isTopic($0) }) { throw .badTopic }
+        var fields = [("apns-topic", self.topic ?? Self.ownTopic)]
+        let priority = try Self.integer(object, "priority", among: 1...10) ?? 5
+        guard Priority(rawValue: UInt8(priority)) != nil else { throw Self.bad("priority is 10, 5 or 1.") }
+        fields.append(("apns-priority", "\(priority)"))
+        if let seconds = try Self.integer(object, "expiration", among: 0...PushExpiration.secondsMax) {
+            fields.append(("apns-expiration", "\(seconds)"))
+        }
+        if let collapseID = try Self.text(object, "collapseID") {
+            guard collapseID.unicodeScalars.count <= PushHead.collapseIDBytesMax else {
+                throw Self.bad("collapseID is longer than \(PushHead.collapseIDBytesMax) characters; send less.")
+            }
+            fields.append(("apns-collapse-id", collapseID))
+        }
+        self.fields = fields.map { (name: $0.0, value: $0.1) }
+        self.payload = object["payload"]?.text.withByteView { $0.array } ?? []
+    }
+
+    /// The push that it comes to, be it good or not.
+    func push(to device: Named<DeviceToken>, _ digits: ByteView, _ apnsID: APNsID, _ rules: PushRules) -> TestPush {
+        var bytes: [UInt8] = []
+        var places: [(name: String, value: Range<Int>)] = []
+        for field in self.fields {
+            let start = bytes.count
+            bytes += Array(field.value.utf8)
+            places.append((field.name, start..<bytes.count))
+        }
+        let pathStart = bytes.count
+        bytes += Array("/3/device/\(digits.string)".utf8)
+        let payloadStart = bytes.count
+        bytes += self.payload
+        return bytes.withByteView { bytes in
+            var headers = PushHeaders()
+            for place in places {
+                place.name.withByteView { headers.field(name: $0, value: bytes[place.value]) }
+            }
+            let request = PushRequest(
+                method: ByteView("POST"),
+                path: bytes[pathStart..<payloadStart],
+                headers: headers,
+                body: bytes.dropFirst(payloadStart)
+            )
+            var token = DeviceToken()
+            do throws(APNSReason) {
+                let push = try request.checked(rules: rules, token: &token) { _ in
+                } authorize: { _ in
+                }
+                return TestPush(device, push, apnsID, topic: self.topic, payload: self.payload)
+            } catch {
+                return TestPush(device, refused: error, apnsID, topic: self.topic)
+            }
+        }
+    }
+
+    // MARK: Members
+
+    private static func text(_ object: JSONValue, _ name: String) throws(APIError) -> String? {
+        switch object[name] {
+        case nil: return nil
+        case .string(let text)?: return text
+        case .null?, .bool?, .number?, .array?, .object?:
+            throw Self.bad("\(name) is no string; send text, or leave it out.")
+        }
+    }
+
+    private static func integer(
+        _ object: JSONValue,
+        _ name: String,
+        among range: ClosedRange<Int64>
+    ) throws(APIError) -> Int64? {
+        guard let member = object[name] else { return nil }
+        guard case .number(let number) = member, let value = Int64(exactly: number.double), range.contains(value)
+        else {
+            let bounds = "\(range.lowerBound) to \(range.upperBound)"
+            throw Self.bad("\(name) is \(member.described); send a whole number of \(bounds), or leave it out.")
+        }
+        return value
+    }
+
+    private static func bad(_ message: String) -> APIError { APIError(400, "BadPush", message) }
+}

@@ -1,0 +1,60 @@
+import Engine
+import Policy
+import Wire
+
+extension HistoryEntry {
+    /// Appends what happened as explanations and the log of a device's events show it.
+    ///
+    /// - Parameter policies: a launch says under which of them it was decided, as long as that is remembered.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
+        writer.beginObject()
+        writer.key("at")
+        writer.moment(self.event.at, offset)
+        writer.key("event")
+        let (name, detail) = self.text
+        writer.string(name)
+        writer.key("apnsID")
+        writer.optional(self.event.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
+        if let kind = self.event.kind.task {
+            writer.key("kind")
+            writer.string(kind.rawValue)
+            writer.key(kind == .urlSession ? "session" : "task")
+            writer.optional(self.name) { writer, name in writer.string(name) }
+        }
+        writer.key("detail")
+        writer.optional(detail) { writer, detail in writer.string(detail) }
+        if self.isLaunch, let number = policies.number(at: self.event.at) {
+            writer.key("policyVersion")
+            writer.integer(number)
+        }
+        writer.endObject()
+    }
+
+    private var isLaunch: Bool {
+        switch self.event.kind {
+        case .launch, .taskLaunch: true
+        case .registered, .removed, .push, .result, .discard, .conditions, .extended: false
+        case .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: false
+        }
+    }
+
+    private var text: (name: StaticString, detail: String?) {
+        switch self.event.kind {
+        case .registered: ("registered", nil)
+        case .removed: ("removed", nil)
+        case .push(let disposition): ("push", "\(disposition.name)")
+        case .launch(let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
+        case .result(let outcome): ("result", outcome.rawValue)
+        case .discard(let reason): ("discard", reason.rawValue)
+        case .conditions: ("conditions", nil)
+        case .extended(let seconds), .taskExtended(_, let seconds): ("extended", "\(seconds) s left")
+        case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
+        case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
+        case .taskLaunch(_, let attempt): ("launch", "attempt \(attempt)")
+        case .taskResult(_, let outcome): ("result", outcome.rawValue)
+        case .taskDropped(_, let drop): ("discard", drop.rawValue)
+        // Entries are made of whole names.
+        case .namePart: ("name", nil)
+        }
+    }
+}

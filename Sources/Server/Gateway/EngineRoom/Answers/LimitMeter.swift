@@ -1,0 +1,65 @@
+import Engine
+package import HTTPTransport
+import Policy
+package import ServiceManager
+
+/// How often each bound was met since the gateway started, from everywhere where bounds are counted.
+package struct LimitMeter: Sendable {
+    /// One of each loop.
+    package var loops: [LimitTally<TransportLimit>] = []
+    package var gateway = LimitTally<GatewayCountedLimit>()
+
+    package init(
+        loops: [LimitTally<TransportLimit>] = [],
+        gateway: LimitTally<GatewayCountedLimit> = LimitTally<GatewayCountedLimit>()
+    ) {
+        self.loops = loops
+        self.gateway = gateway
+    }
+
+    /// - Parameters:
+    ///   - engine: what the engine has counted.
+    ///   - tasks: what it has counted of background tasks.
+    /// - Returns: every bound with how often it was met, in the order of `GatewayLimit.all`.
+    func times(_ engine: PerCase<EngineLimit>, _ tasks: PerCase<TaskLimit>) -> [(name: String, count: Int64)] {
+        GatewayLimit.countedNames.map { ($0, self.times($0, engine, tasks)) }
+    }
+
+    private func times(_ name: String, _ engine: PerCase<EngineLimit>, _ tasks: PerCase<TaskLimit>) -> Int64 {
+        if let limit = TransportLimit(rawValue: name) {
+            return Int64(self.loops.reduce(0) { $0 + $1.times(limit) })
+        }
+        if let limit = GatewayCountedLimit(rawValue: name) { return Int64(self.gateway.times(limit)) }
+        if let limit = TaskLimit(rawValue: name) { return tasks[limit] }
+        return EngineLimit(rawValue: name).map { engine[$0] } ?? 0
+    }
+}
+
+/// Logs which bounds were met, from the counts alone, once a second.
+package struct LimitWatch {
+    private static let intervalMilliseconds: Int64 = 1000
+
+    private let log: GatewayLog?
+    private var nextLook = Instant.distantPast
+    private var told: [String: Int64] = [:]
+
+    /// - Parameter log: nil to tell nobody.
+    package init(_ log: GatewayLog? = nil) {
+        self.log = log
+    }
+
+    /// Looks, if it is time.
+    ///
+    /// - Parameter counts: how often each bound was met so far.
+    mutating func look(_ now: Instant, _ counts: () -> [(name: String, count: Int64)]) {
+        guard let log = self.log, now >= self.nextLook else { return }
+        self.nextLook = now + Self.intervalMilliseconds
+        for (name, count) in counts() {
+            let before = self.told[name] ?? 0
+            guard count > before else { continue }
+            self.told[name] = count
+            let event = GatewayLimit.routineNames.contains(name) ? GatewayEvent.routineLimitMet : .limitMet
+            log.write(event, ["limit": name, "times": "\(count - before)", "total": "\(count)"])
+        }
+    }
+}

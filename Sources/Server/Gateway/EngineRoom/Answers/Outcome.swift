@@ -1,0 +1,145 @@
+import Engine
+package import Policy
+package import Wire
+
+/// What a request is answered: a value, which the outlet that sends it turns into a status and a body.
+///
+/// Pushes are not among them: their answers are `PushReply`s.
+package enum Outcome: Sendable {
+    /// What was asked is done, and there is nothing to say of it.
+    case done
+    /// A wish that its caller need not wait for was taken.
+    case accepted
+    /// The gateway takes requests.
+    case ready
+    /// The wake lasts until `deadline`, in milliseconds since 1970, which is in `timeLeft` milliseconds.
+    case extended(WakeID, deadline: Int64, timeLeft: Int64)
+    /// The continued task lasts until `deadline`, in milliseconds since 1970, if it does not advance again.
+    case progressed(deadline: Int64)
+    /// The device is registered for a topic.
+    indirect case registered(DeviceToken, topic: [UInt8])
+    /// All conditions of the device, as they are now.
+    indirect case conditions(Conditions)
+    indirect case statistics(Statistics)
+    /// Whether a topic is paused now.
+    indirect case paused(topic: String, Bool)
+    /// What a provider would be answered to a push.
+    indirect case pushed(PushedAnswer)
+    /// So many pushes that waited were dropped.
+    case dropped(Int)
+    /// A request for a background task was taken.
+    indirect case submitted(SubmittedTask)
+    /// A copy of the state is there.
+    indirect case backedUp(name: String, path: String)
+    /// A text that was composed piece by piece.
+    case document(Document)
+    indirect case refused(APIError)
+
+    /// A text that was written where what it tells of is known.
+    package struct Document: Sendable {
+        package enum Kind: Sendable {
+            case json
+            /// Metrics in the format of Prometheus.
+            case metrics
+
+            package var mediaType: StaticString {
+                switch self {
+                case .json: "application/json"
+                case .metrics: "text/plain; version=0.0.4; charset=utf-8"
+                }
+            }
+        }
+
+        let kind: Kind
+        let bytes: [UInt8]
+    }
+
+    /// The outcome that consists of the JSON in a writer.
+    package static func json(_ writer: borrowing JSONWriter) -> Outcome {
+        .document(Document(kind: .json, bytes: writer.buffer.view.array))
+    }
+
+    /// The status of HTTP.
+    package var status: Int {
+        switch self {
+        case .done: 204
+        case .accepted: 202
+        case .ready, .extended, .progressed, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
+        case .registered, .submitted, .backedUp: 201
+        case .refused(let error): error.status
+        }
+    }
+
+    /// What programs know a refusal by; nil when nothing was refused.
+    package var reason: String? {
+        if case .refused(let error) = self { error.reason } else { nil }
+    }
+
+    /// What kind of text `write` writes.
+    package var kind: Document.Kind {
+        if case .document(let document) = self { document.kind } else { .json }
+    }
+
+    /// Appends the body, which is empty where there is nothing to say.
+    package func write(to writer: inout JSONWriter) {
+        switch self {
+        case .done: break
+        case .accepted: Self.write("accepted", to: &writer)
+        case .ready: Self.write("ready", to: &writer)
+        case .extended(let wake, let deadline, let timeLeft):
+            writer.beginObject()
+            writer.key("wake")
+            writer.hex { wake.write(to: &$0) }
+            writer.key("deadline")
+            writer.integer(deadline)
+            writer.key("timeLeft")
+            writer.integer(timeLeft)
+            writer.endObject()
+        case .progressed(let deadline):
+            writer.beginObject()
+            writer.key("deadline")
+            writer.integer(deadline)
+            writer.endObject()
+        case .registered(let token, let topic):
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { token.writeHex(to: &$0) }
+            writer.key("topic")
+            topic.withByteView { writer.string($0) }
+            writer.endObject()
+        case .conditions(let conditions): conditions.write(to: &writer)
+        case .statistics(let statistics): statistics.write(to: &writer)
+        case .paused(let topic, let isPaused):
+            writer.beginObject()
+            writer.key("topic")
+            writer.string(topic)
+            writer.key("paused")
+            writer.bool(isPaused)
+            writer.endObject()
+        case .pushed(let answer): answer.write(to: &writer)
+        case .dropped(let count):
+            writer.beginObject()
+            writer.key("dropped")
+            writer.integer(count)
+            writer.endObject()
+        case .submitted(let task): task.write(to: &writer)
+        case .backedUp(let name, let path):
+            writer.beginObject()
+            writer.key("name")
+            writer.string(name)
+            writer.key("path")
+            writer.string(path)
+            writer.endObject()
+        case .document(let document): document.bytes.withByteView { writer.raw($0) }
+        case .refused(let error): error.write(to: &writer)
+        }
+    }
+
+    /// An object with one member, which is true.
+    private static func write(_ name: StaticString, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key(name)
+        writer.bool(true)
+        writer.endObject()
+    }
+}

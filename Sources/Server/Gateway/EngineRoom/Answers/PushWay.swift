@@ -1,0 +1,152 @@
+import Engine
+import Policy
+import Wire
+
+/// The way of one push through one device, as the history tells it.
+struct PushWay {
+    /// Where a push is, or how it ended.
+    enum State: Hashable {
+        case pending, inFlight, completed, noWake
+        case coalesced(into: APNsID)
+        case discarded(DiscardReason)
+
+        var name: StaticString {
+            switch self {
+            case .pending: "pending"
+            case .inFlight: "inFlight"
+            case .completed: "completed"
+            case .noWake: "noWake"
+            case .coalesced: "coalesced"
+            case .discarded: "discarded"
+            }
+        }
+    }
+
+    let apnsID: APNsID
+    private(set) var state = State.pending
+    /// When it was accepted; nil when the history does not reach back that far.
+    private(set) var receivedAt: Instant?
+    /// When it ended; nil while it has not.
+    private(set) var endedAt: Instant?
+    private(set) var priority: Priority?
+    private(set) var steps: [PushStep] = []
+
+    init(_ apnsID: APNsID) {
+        self.apnsID = apnsID
+    }
+
+    /// Takes what happened next to it, or to a push it was coalesced with.
+    mutating func append(_ event: HistoryEvent) {
+        if event.apnsID == self.apnsID {
+            self.appendOwn(event)
+        } else if let other = event.apnsID {
+            switch event.kind {
+            case .push: self.end(.coalesced(into: other), event)
+            case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
+            case .registered, .removed, .launch, .discard, .conditions, .extended: break
+            case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+                break
+            }
+        }
+    }
+
+    private mutating func appendOwn(_ event: HistoryEvent) {
+        switch event.kind {
+        case .push(let disposition):
+            self.state = disposition == .noWake ? .noWake : .pending
+            self.receivedAt = event.at
+            self.endedAt = disposition == .noWake ? event.at : nil
+            self.priority = event.terms?.priority
+            self.steps.append(PushStep(at: event.at, event: "received", detail: "\(disposition.name)"))
+            if let older = event.related {
+                self.steps.append(PushStep(at: event.at, event: "absorbed", other: older))
+            }
+        case .launch(let attempt, let coalesced):
+            self.state = .inFlight
+            let detail = "attempt \(attempt), coalesced \(coalesced)"
+            self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
+        case .result(let outcome):
+            self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.rawValue))
+            switch outcome {
+            case .newData, .noData:
+                self.state = .completed
+                self.endedAt = event.at
+            case .failed, .expired, .lost: self.state = .pending
+            }
+            if let heir = event.related { self.end(.coalesced(into: heir), event) }
+        case .discard(let reason): self.end(.discarded(reason), event)
+        case .extended(let seconds):
+            self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
+        case .registered, .removed, .conditions: break
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        }
+    }
+
+    private mutating func end(_ state: State, _ event: HistoryEvent) {
+        self.state = state
+        self.endedAt = event.at
+        let (other, reason) = self.ending
+        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
+    }
+
+    /// How the push ended or where it is, in one word: why, when it was discarded.
+    var outcome: String { self.ending.reason ?? "\(self.state.name)" }
+
+    /// The push it was coalesced into, or why it was discarded.
+    private var ending: (into: APNsID?, reason: String?) {
+        switch self.state {
+        case .coalesced(let other): (other, nil)
+        case .discarded(let reason): (nil, reason.rawValue)
+        case .pending, .inFlight, .completed, .noWake: (nil, nil)
+        }
+    }
+}
+
+/// One step on a push's way.
+struct PushStep {
+    let at: Instant
+    let event: StaticString
+    var detail: String?
+    /// The other push of a coalescing.
+    var other: APNsID?
+}
+
+// MARK: - JSON
+
+extension PushWay {
+    /// Appends apns-id, state, and when it was received, as members of the object that is open.
+    func writeSummary(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.key("apnsID")
+        writer.hex { self.apnsID.write(to: &$0) }
+        writer.key("state")
+        writer.string(self.state.name)
+        writer.key("into")
+        writer.optional(self.ending.into) { writer, other in writer.hex { other.write(to: &$0) } }
+        writer.key("reason")
+        writer.optional(self.ending.reason) { writer, reason in writer.string(reason) }
+        writer.key("receivedAt")
+        writer.moment(self.receivedAt, offset)
+    }
+
+    /// Appends the whole way as an object.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.beginObject()
+        self.writeSummary(to: &writer, offset)
+        writer.key("events")
+        writer.beginArray()
+        for step in self.steps {
+            writer.beginObject()
+            writer.key("at")
+            writer.moment(step.at, offset)
+            writer.key("event")
+            writer.string(step.event)
+            writer.key("detail")
+            writer.optional(step.detail) { writer, detail in writer.string(detail) }
+            writer.key("other")
+            writer.optional(step.other) { writer, other in writer.hex { other.write(to: &$0) } }
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}

@@ -1,0 +1,129 @@
+package import Engine
+import Platform
+import Policy
+import Storage
+import Wire
+
+/// The counters of one topic, or of all, as `GET /v1/stats` answers them.
+package struct Statistics: Sendable {
+    package let books: Books
+    /// Refused pushes, by the index of the reason.
+    package let rejected: [Int64]
+    package let workers: Dispatcher.WorkerCounts
+    /// When the counters began, in milliseconds since 1970.
+    let since: Int64
+    /// How often bounds were met since the gateway started; nil for a topic, which has none of its own.
+    var limits: [(name: String, count: Int64)]?
+    /// What the gateway started without; nil for a topic, and when nothing was missing.
+    var acceptedLoss: StoreLoss?
+    /// The gateways on the same store; nil for a topic, and where there can be but one.
+    var cluster: ClusterStatus?
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("pushes")
+        self.writePushes(to: &writer)
+        writer.key("wakes")
+        writer.beginObject()
+        writer.key("launched")
+        writer.integer(self.books.launched)
+        writer.key("results")
+        writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.books.results[$0]) })
+        writer.endObject()
+        writer.key("tasks")
+        self.books.requests.write(results: self.books.requestResults, to: &writer)
+        writer.key("sessions")
+        self.books.sessions.write(results: self.books.tasks[.urlSession], to: &writer)
+        writer.key("workers")
+        self.writeWorkers(to: &writer)
+        writer.key("devices")
+        writer.beginObject()
+        writer.key("registered")
+        writer.integer(self.books.registered)
+        writer.key("held")
+        writer.counts(HoldCode.allCases.map { ("\($0.name)", self.books.held[$0]) })
+        writer.endObject()
+        writer.key("pushesPerLaunch")
+        writer.number(self.pushesPerLaunch)
+        if let limits = self.limits {
+            writer.key("limits")
+            writer.counts(limits)
+        }
+        if let loss = self.acceptedLoss {
+            writer.key("acceptedLoss")
+            Self.write(loss, to: &writer)
+        }
+        self.cluster?.writeMembers(to: &writer)
+        writer.key("since")
+        writer.string(WallTime.text(self.since))
+        writer.endObject()
+    }
+
+    private func writeWorkers(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("connected")
+        writer.integer(self.workers.connected)
+        writer.key("slots")
+        writer.integer(self.workers.slots)
+        writer.key("busy")
+        writer.integer(self.workers.busy)
+        self.workers.writeStalls(to: &writer)
+        writer.endObject()
+    }
+
+    private static func write(_ loss: StoreLoss, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("file")
+        writer.string(loss.file)
+        writer.key("cause")
+        writer.string(loss.summary)
+        for (name, count) in [("rows", loss.rows), ("commits", loss.commits)] {
+            guard let count else { continue }
+            writer.key(name)
+            writer.integer(count)
+        }
+        for (name, moment) in [("since", loss.since), ("until", loss.until)] {
+            guard let moment else { continue }
+            writer.key(name)
+            writer.string(WallTime.text(moment))
+        }
+        writer.endObject()
+    }
+
+    private func writePushes(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("accepted")
+        writer.integer(self.books.accepted)
+        writer.key("noWake")
+        writer.integer(self.books.noWake)
+        writer.key("rejected")
+        writer.counts(APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
+        writer.key("completed")
+        writer.integer(self.books.completed)
+        writer.key("coalesced")
+        writer.integer(self.books.coalesced)
+        writer.key("discarded")
+        writer.counts(DiscardReason.allCases.map { ($0.rawValue, self.books.discarded[$0]) })
+        writer.key("pending")
+        writer.integer(self.books.pending)
+        writer.key("inFlight")
+        writer.integer(self.books.inFlight)
+        writer.endObject()
+    }
+
+    private var pushesPerLaunch: Double {
+        guard self.books.launched > 0 else { return 0 }
+        return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
+    }
+}
+
+extension Dispatcher.WorkerCounts {
+    /// Appends the number of stalled streams, and why one of them is.
+    func writeStalls(to writer: inout JSONWriter) {
+        writer.key("stalled")
+        writer.integer(self.stalled)
+        guard let reason = self.stallReason else { return }
+        writer.key("stallReason")
+        writer.string(reason)
+    }
+}

@@ -1,0 +1,149 @@
+package import Engine
+import Policy
+import Wire
+
+/// What waits and what runs on one device, as answers show it.
+package struct TaskList {
+    let device: DeviceSnapshot
+    let offset: WallOffset
+
+    package init(_ device: DeviceSnapshot, _ offset: WallOffset) {
+        self.device = device
+        self.offset = offset
+    }
+
+    /// Appends an object of both lists.
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        for state in TaskFilter.State.allCases {
+            writer.key(state.rawValue)
+            writer.beginArray()
+            for task in self.device.tasks where task.isIn(state) {
+                writer.beginObject()
+                self.writeMembers(of: task, to: &writer)
+                writer.endObject()
+            }
+            writer.endArray()
+        }
+        writer.endObject()
+    }
+
+    /// Appends a task as an object that says whose it is.
+    func write(_ task: TaskSnapshot, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("device")
+        writer.hex { self.device.token.writeHex(to: &$0) }
+        writer.key("topic")
+        writer.string(self.device.topic)
+        writer.key("state")
+        writer.string(task.isIn(.waiting) ? TaskFilter.State.waiting.rawValue : TaskFilter.State.running.rawValue)
+        self.writeMembers(of: task, to: &writer)
+        writer.endObject()
+    }
+
+    private func writeMembers(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
+        let task = snapshot.task
+        if task.kind == .urlSession {
+            writer.key("session")
+            writer.string(snapshot.name)
+        } else {
+            writer.key("identifier")
+            writer.string(snapshot.name)
+        }
+        writer.key("kind")
+        writer.string(task.kind.rawValue)
+        writer.key("submittedAt")
+        writer.moment(task.arrivedAt, self.offset)
+        self.writeOptions(of: snapshot, to: &writer)
+        writer.key("attempts")
+        writer.integer(task.attempts)
+        self.writeState(of: snapshot, to: &writer)
+        writer.key("why")
+        writer.string(TaskReasoning(task: snapshot, device: self.device, offset: self.offset).sentence)
+    }
+
+    /// What the request of its kind was submitted with.
+    private func writeOptions(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
+        let task = snapshot.task
+        switch task.kind {
+        case .urlSession:
+            writer.key("count")
+            writer.integer(task.transfers)
+            return
+        case .appRefresh: break
+        case .processing:
+            writer.key("requiresNetworkConnectivity")
+            writer.bool(task.needs.contains(.network))
+            writer.key("requiresExternalPower")
+            writer.bool(task.needs.contains(.externalPower))
+        case .continued:
+            writer.texts(title: snapshot.details.title, subtitle: snapshot.details.subtitle)
+            writer.key("resources")
+            writer.beginArray()
+            for resource in snapshot.details.resources { writer.string(resource) }
+            writer.endArray()
+            return
+        }
+        writer.key("earliestBegin")
+        writer.moment(task.waitsSince > task.arrivedAt ? task.waitsSince : nil, self.offset)
+    }
+
+    private func writeState(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
+        switch snapshot.state {
+        case .waiting(let eligibleAt, let held, _):
+            writer.key("eligibleAt")
+            writer.moment(eligibleAt, self.offset)
+            writer.key("held")
+            writer.optional(held.first) { writer, code in writer.string(code.name) }
+        case .running(let wake, let launchedAt, let deadline, let progress):
+            writer.key("eligibleAt")
+            writer.null()
+            writer.key("held")
+            writer.null()
+            writer.key("wake")
+            writer.hex { wake.write(to: &$0) }
+            writer.key("launchedAt")
+            writer.moment(launchedAt, self.offset)
+            writer.key("deadline")
+            writer.moment(deadline, self.offset)
+            guard snapshot.task.kind == .continued else { return }
+            writer.key("progress")
+            writer.optional(progress) { writer, progress in progress.write(to: &writer) }
+        }
+    }
+}
+
+extension TaskSnapshot {
+    fileprivate func isIn(_ state: TaskFilter.State) -> Bool {
+        switch self.state {
+        case .waiting: state == .waiting
+        case .running: state == .running
+        }
+    }
+}
+
+extension TaskProgress {
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("completed")
+        writer.integer(self.completed)
+        writer.key("total")
+        writer.integer(self.total)
+        writer.texts(title: self.title, subtitle: self.subtitle)
+        writer.endObject()
+    }
+}
+
+extension JSONWriter {
+    /// The texts of a continued task, as far as there are any.
+    fileprivate mutating func texts(title: String?, subtitle: String?) {
+        if let title {
+            self.key("title")
+            self.string(title)
+        }
+        if let subtitle {
+            self.key("subtitle")
+            self.string(subtitle)
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import Engine
+import Wire
+
+/// Which topics may have something that waits for a slot, and what free slots here have asked for since.
+///
+/// Streams that take the same ask together: one claim at a time, so that slots that come free meanwhile are asked for
+/// together, and several at a time while more waits than one takes and there are slots for more.
+struct Claims {
+    /// Streams that take the same, and ask together.
+    struct Shape: Hashable {
+        let topic: TopicIndex
+        /// The number of what they take.
+        private let number: UInt64
+
+        init(_ slots: FreeSlots) {
+            self.topic = slots.topic
+            self.number = slots.number
+        }
+    }
+
+    /// The most rows of one claim.
+    static let countMax = 256
+    /// The most claims of one shape that are open at a time.
+    private static let openPerShapeMax = 4
+
+    /// The claims of one shape that are open.
+    private struct Open {
+        var count = 0
+        /// The slots that they may fill.
+        var slots = 0
+        /// How often something had been heard when the first of them began.
+        var heard: UInt64 = 0
+        /// Whether one of them has left something that it could have had.
+        var hasLeft = false
+    }
+
+    /// How often it was heard that something of a topic may wait.
+    private var heard: [TopicIndex: UInt64] = [:]
+    /// Topics of which something was heard that was not asked for by all shapes yet.
+    private var topics: Set<TopicIndex> = []
+    /// Topics of which something waits, as far as is known, that no slot was free for.
+    private var owed: Set<TopicIndex> = []
+    /// As of when each shape has asked.
+    private var asked: [Shape: UInt64] = [:]
+    private var open: [Shape: Open] = [:]
+    /// Shapes of which a claim found as much as it might take: more may wait than the next one takes.
+    private var backlogs: Set<Shape> = []
+
+    /// Nothing waits.
+    init() {}
+
+    /// How many claims are open.
+    private(set) var openCount = 0
+
+    /// Whether something may wait for free slots.
+    var isEmpty: Bool { self.topics.isEmpty }
+
+    /// Something of a topic may wait for a slot.
+    mutating func heard(_ topic: TopicIndex) {
+        self.heard[topic, default: 0] += 1
+        self.topics.insert(topic)
+    }
+
+    /// The next claim, which is open from now on; nil when there is none.
+    ///
+    /// - `freeSlots`: those of a topic.
+    /// - `devices`: those that the streams name which have such slots; empty for every device.
+    mutating func next(
+        _ freeSlots: (TopicIndex) -> [FreeSlots],
+        devices: (FreeSlots) -> [DeviceToken]
+    ) -> (shape: Shape, plan: ReadyPlan)? {
+        for topic in self.topics.sorted(by: { $0.rawValue < $1.rawValue }) {
+            var isWaitedFor = false
+            var isAnyFree = false
+            for slots in freeSlots(topic) {
+                isAnyFree = true
+                let shape = Shape(slots)
+                let heard = self.heard[topic] ?? 0
+                guard (self.asked[shape] ?? 0) < heard else { continue }
+                // What is open may have been asked before the last was heard.
+                isWaitedFor = true
+                let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
+                guard count > 0 else { continue }
+                self.begin(shape, count, heard)
+                var plan = ReadyPlan(topic: topic, takesPushes: slots.takesPushes, countMax: count)
+                plan.devices = devices(slots)
+                plan.tasks = slots.tasks
+                plan.sessions = slots.sessions
+                plan.resources = slots.resources
+                return (shape, plan)
+            }
+            if !isWaitedFor { self.topics.remove(topic) }
+            if !isAnyFree { self.owed.insert(topic) }
+        }
+        return nil
+    }
+
+    /// How many of the free slots another claim may fill.
+    private func slotsLeft(_ free: Int, _ shape: Shape) -> Int {
+        guard let open = self.open[shape] else { return free }
+        let left = free - open.slots
+        return self.backlogs.contains(shape) && open.count < Self.openPerShapeMax && left >= Self.countMax ? left : 0
+    }
+
+    private mutating func begin(_ shape: Shape, _ slots: Int, _ heard: UInt64) {
+        var open = self.open[shape] ?? Open(heard: heard)
+        open.count += 1
+        open.slots += slots
+        self.open[shape] = open
+        self.openCount += 1
+        // Of what is known to be more the next one asks as well.
+        if !self.backlogs.contains(shape) { self.asked[shape] = heard }
+    }
+
+    /// - Returns: how often something had been heard when the first open claim of the shape began; nil when one of them
+    ///   has left something, of which another one's finding no more says nothing.
+    private mutating func end(_ shape: Shape, _ slots: Int, again: Bool = false) -> UInt64? {
+        guard var open = self.open.removeValue(forKey: shape) else { return 0 }
+        open.count -= 1
+        open.slots -= slots
+        if again { open.hasLeft = true }
+        if open.count > 0 { self.open[shape] = open }
+        self.openCount -= 1
+        return open.hasLeft ? nil : open.heard
+    }
+
+    /// Slots of a topic have come free: what has waited for any may wait for them.
+    mutating func slotsFreed(_ topic: TopicIndex) {
+        if self.owed.remove(topic) != nil { self.topics.insert(topic) }
+    }
+
+    /// Streams of some topic have slots again.
+    mutating func lookAgain() {
+        self.topics.formUnion(self.heard.keys)
+    }
+
+    /// A claim has ended.
+    ///
+    /// - `slots`: those it might fill.
+    /// - `again`: there may be more that it could have had.
+    mutating func ended(_ shape: Shape, slots: Int, again: Bool) {
+        let heard = self.end(shape, slots, again: again)
+        self.topics.insert(shape.topic)
+        if again {
+            self.backlogs.insert(shape)
+            self.asked[shape] = nil
+        } else if self.backlogs.remove(shape) != nil {
+            self.asked[shape] = heard
+        }
+        // Shapes come and go with their streams.
+        guard self.asked.count + self.backlogs.count > 4096, self.open.isEmpty else { return }
+        self.asked = [:]
+        self.backlogs = []
+    }
+
+    /// A claim came to nothing, and is made again when something is heard.
+    mutating func failed(_ shape: Shape, slots: Int) {
+        let heard = self.end(shape, slots)
+        if self.backlogs.remove(shape) != nil { self.asked[shape] = heard }
+    }
+}

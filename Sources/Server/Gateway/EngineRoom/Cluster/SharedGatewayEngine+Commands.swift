@@ -1,0 +1,216 @@
+import Engine
+import Wire
+
+/// What comes from the loops.
+extension SharedGatewayEngine {
+    /// Takes a batch, which is empty afterwards.
+    func enqueue(_ batch: CommandBatch) {
+        let arrivals = batch.arrivals
+        var arrival = 0
+        var left = arrivals.first?.count ?? 0
+        batch.forEach(
+            push: { push, bytes in
+                while left == 0, arrival + 1 < arrivals.count {
+                    arrival += 1
+                    left = arrivals[arrival].count
+                }
+                left = max(0, left - 1)
+                self.take(push, bytes, leftAt: arrivals.isEmpty ? 0 : arrivals[arrival].at)
+            },
+            command: { self.take($0) }
+        )
+        batch.removeAll()
+    }
+
+    private func take(_ push: PushCommand, _ bytes: ByteView, leftAt: Int64) {
+        guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
+            return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
+        }
+        self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
+    }
+
+    private func take(_ command: EngineCommand) {
+        switch command {
+        case .request(let request): self.take(request)
+        case .rejected(let reason, let topic):
+            self.rejected.append(RejectedPush(reason: reason, topic: topic, behind: self.queue.last))
+            if self.rejected.count >= CommandQueue.pushesMax { self.countRejected(all: true) }
+        case .streamEnded(let stream): self.streamEnded(stream)
+        case .streamPaused(let stream, let isPaused):
+            self.dispatcher.streamPaused(stream, isPaused)
+            if !isPaused { self.claims.lookAgain() }
+        case .slotsChanged(let stream, let slots):
+            self.dispatcher.slotsChanged(stream, to: slots)
+            self.claims.lookAgain()
+        case .lost(let stream, let wake, let takingBackAttempt):
+            self.lose(wake, .loseOn(stream, wake, takingBackAttempt: takingBackAttempt))
+        case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
+        case .configure(let settings): self.configure(settings)
+        case .workersAsked:
+            self.records.workersAsked()
+            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+        case .drain:
+            self.pushes.drain()
+            self.requests.drain(self.workspace)
+        }
+    }
+
+    private func take(_ request: EngineRequest) {
+        guard self.isAttached else { return self.requests.performAfterFailure(request, self.workspace) }
+        if self.isSilent, request.afterFailedStore == .refused {
+            return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
+        }
+        switch request.needs {
+        case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? self.workspace)
+        case .topic(let name): self.subscribe(request, name)
+        case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
+        case .row(let row):
+            guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
+            self.queue.append(.request(request), self.row(row))
+        case .reading(let device): self.ask(request, device)
+        case .counts(let topics): self.ask(request, topics)
+        case .list(let subject):
+            self.listings.append(
+                DeviceListing(
+                    request,
+                    subject,
+                    behind: self.queue.last,
+                    until: self.clock.boot + ClusterQuestions.patience
+                )
+            )
+        }
+    }
+
+    /// More waits than may.
+    func refuse(_ request: EngineRequest) {
+        let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
+        self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
+    }
+
+    /// The row of a wake that a stream here holds is that of its device.
+    private func row(_ row: RequestedRow) -> RequestedRow {
+        guard case .wake(let wake) = row, let device = self.held.device(of: wake) else { return row }
+        return .device(device)
+    }
+
+    /// A wake is to be lost.
+    func lose(_ wake: WakeID, _ work: QueuedCommand.Work? = nil) {
+        // Under another number every wake is lost that was held before.
+        guard self.isAttached || !self.open.isEmpty else { return }
+        self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
+    }
+
+    private func ask(_ request: EngineRequest, _ device: DeviceToken) {
+        guard self.deviceQuestions.count < CommandQueue.pushesMax else { return self.refuse(request) }
+        self.deviceQuestions.append(
+            DeviceQuestions.Question(
+                request: request,
+                device: device,
+                behind: self.queue.last(of: .device(device)),
+                until: self.clock.boot + ClusterQuestions.patience
+            )
+        )
+    }
+
+    func ask(_ request: EngineRequest?, _ topics: CountedTopics) {
+        self.questions.append(
+            ClusterQuestions.Question(
+                request: request,
+                topics: topics,
+                behind: self.queue.last,
+                until: self.clock.boot + ClusterQuestions.patience
+            )
+        )
+    }
+
+    /// Counts pushes that were refused before they got here, once what came before them has ended: it may make their
+    /// topic.
+    func countRejected(all: Bool = false) {
+        guard let last = self.rejected.last else { return }
+        let waiting =
+            all || self.queue.hasEnded(upTo: last.behind)
+            ? [] : self.rejected.filter { !self.queue.hasEnded(upTo: $0.behind) }
+        for push in self.rejected.dropLast(waiting.count) {
+            push.topic.withByteView { self.pushes.countRejected(push.reason, $0, self.workspace) }
+        }
+        self.rejected = waiting
+    }
+
+    // MARK: Locked rows
+
+    /// Refuses commands that have waited too long for the locks of other sessions.
+    func refuseOverdue() {
+        guard self.queue.hasLocked else { return }
+        let boot = self.clock.boot
+        let overdue = self.queue.takeOverdue(before: boot - DeviceLocks.timeout, at: boot)
+        let byHolder = Dictionary(grouping: overdue, by: \.holder)
+        for (holder, commands) in byHolder.sorted(by: { ($0.key?.pid ?? 0) < ($1.key?.pid ?? 0) }) {
+            self.desk.refuse(commands.map(\.command), self.workspace(failed: StoreError(lockedBy: holder)))
+        }
+        for command in overdue { self.keepLoss(command.command.work, command.row) }
+    }
+
+    /// Keeps a command that could not record the loss of a wake, so that it is retried in the next second.
+    func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
+        switch work {
+        case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
+        case .push, .request: break
+        }
+    }
+
+    // MARK: Streams
+
+    /// A stream begins at once; what waits for it is claimed then.
+    func subscribe(_ request: EngineRequest, _ name: [UInt8]) {
+        if let topic = name.withByteView({ self.engine.findTopic($0) }) {
+            self.end(request.reply)
+            self.requests.perform(request, self.workspace)
+            self.claims.heard(topic)
+        } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
+            self.subscriptions.append(request)
+            self.store.submit(.addTopics([name.withByteView { $0.string }]))
+        } else {
+            self.requests.perform(request, self.workspace)
+        }
+    }
+
+    private func streamEnded(_ stream: StreamAddress) {
+        // Nobody waits for the answer any more; it is given all the same, as each is.
+        for request in self.subscriptions where request.reply == stream {
+            self.stage.answer(stream, .refused(.unknownStream))
+        }
+        self.subscriptions.removeAll { $0.reply == stream }
+        self.end(stream)
+    }
+
+    private func end(_ stream: StreamAddress) {
+        for wake in self.dispatcher.removeStream(stream) { self.lose(wake) }
+    }
+
+    // MARK: Configuration
+
+    /// Another configuration is in force for whatever comes behind it.
+    private func configure(_ settings: EngineSettings) {
+        self.configuration = settings.engine
+        self.engine.reconfigure(settings.engine)
+        self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
+        self.members.configured(settings.engine)
+        self.beginPolicies()
+        settings.inForce(self.records.policies.current?.number ?? 0)
+    }
+
+    /// The policies of the configuration are in force from now on; all gateways know of them.
+    func beginPolicies() {
+        let before = self.records.policies
+        self.records.begin(self.configuration, at: self.clock.now)
+        guard self.records.policies != before else { return }
+        self.sweep.start()
+        self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
+    }
+
+    /// Keeps something that all gateways share; the next attachment does what cannot be done now.
+    func keep(_ name: String, _ content: [UInt8]) {
+        self.unkept[name] = nil
+        if self.isAttached { self.store.submit(.keep(name: name, content)) }
+    }
+}

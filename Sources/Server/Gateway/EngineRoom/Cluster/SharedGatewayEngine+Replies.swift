@@ -1,0 +1,419 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// What the store says.
+extension SharedGatewayEngine {
+    /// - Returns: whether anything has come.
+    @discardableResult
+    func takeReplies() -> Bool {
+        var replies = self.replies
+        self.replies = []
+        replies.removeAll(keepingCapacity: true)
+        self.store.takeReplies(into: &replies)
+        for reply in replies { self.take(reply) }
+        let hasCome = !replies.isEmpty
+        self.replies = replies
+        self.attachIfOver()
+        return hasCome
+    }
+
+    private func take(_ reply: ClusterReply) {
+        switch reply {
+        case .attached(let attachment): self.attachment = attachment
+        case .detached(let error): self.detach(error)
+        case .loaded(let number, let loaded): self.loaded(number, loaded)
+        case .committed(let number, let elsewhere):
+            guard let transaction = self.open.removeValue(forKey: number) else { return }
+            self.commitConfirmed()
+            self.done(transaction, endedElsewhere: elsewhere)
+        case .failed(let number, let failure): self.failed(number, failure)
+        case .counts(let number, let counts): self.counted(number, counts)
+        case .topics(let names): self.topics(names)
+        case .topicsRefused(let error): self.topicsRefused(error)
+        case .view(let view): self.viewed(view)
+        case .told(let notice): self.told(notice)
+        case .value(let name, let content):
+            // What comes after an attachment that is not over is younger than what the attachment says.
+            self.attachment?.values[name] = content
+            self.kept(name, content)
+        case .unkept(let name, let content, let error): self.notKept(name, content, error)
+        }
+    }
+
+    // MARK: Attachment
+
+    /// Goes on under another number, once every transaction of the one before has ended.
+    private func attachIfOver() {
+        guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
+        self.attachment = nil
+        if self.members.number != nil { self.beginAnew() }
+        self.clock.heard(attachment.now, wall: attachment.wall)
+        self.stage.offset = self.clock.offset
+        do throws(StoreError) {
+            if attachment.values[SharedValues.workersAsked] != nil, case .notAsked(let folder) = self.workers {
+                throw StoredGateway.workersWereAsked(folder)
+            }
+            try self.engine.appendTopics(attachment.topics)
+        } catch {
+            return self.unattached(error)
+        }
+        self.members.attached(attachment.number)
+        self.status = .attached
+        self.isSilent = false
+        self.trouble = nil
+        self.refusals.confirmed()
+        self.adopt(attachment)
+        self.onStatus(nil)
+    }
+
+    /// Whatever streams held under the number before is lost.
+    private func beginAnew() {
+        self.dispatcher.expireEveryWake()
+        self.letOut()
+        self.held.removeAll()
+        self.claims = Claims()
+        self.due = DueDriver()
+        self.losses = []
+        self.overdueWakes = []
+        self.records.rejections = self.records.rejections.since(self.rejectionsStored)
+        self.rejectionsStored = Rejections()
+    }
+
+    private func adopt(_ attachment: Attachment) {
+        for (name, content) in attachment.values { self.kept(name, content) }
+        if attachment.values[SharedValues.countingSince] == nil {
+            self.records.countingSince = attachment.wall
+            self.keep(SharedValues.countingSince, SharedValues.written(moment: attachment.wall))
+        }
+        if self.workers == .asked, attachment.values[SharedValues.workersAsked] == nil {
+            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+        }
+        self.beginPolicies()
+    }
+
+    private func kept(_ name: String, _ content: [UInt8]) {
+        switch name {
+        case SharedValues.policies:
+            if let policies = SharedValues.policies(content) { self.records.policies = policies }
+        case SharedValues.countingSince:
+            if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
+        default:
+            if let topic = SharedValues.pausedTopic(name) { self.pauseKept(topic, SharedValues.isPaused(content)) }
+        }
+    }
+
+    /// A value was not kept: a pause is refused, and everything else is kept later.
+    private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
+        guard let topic = SharedValues.pausedTopic(name) else {
+            self.unkept[name] = content
+            return
+        }
+        self.refusePauses(Self.failure(error, self.engine, self.dispatcher), of: topic)
+    }
+
+    private func detach(_ error: StoreError) {
+        self.attachment = nil
+        self.unattached(error)
+    }
+
+    /// Nothing can be stored for now: everybody who waits for something that has not begun is refused.
+    private func unattached(_ error: StoreError) {
+        let failure = Self.failure(error, self.engine, self.dispatcher)
+        self.status = .unattached(failure)
+        self.remote.status = self.remote.status?.detached
+        let workspace = self.workspace
+        self.desk.refuse(self.queue.takeAll(), workspace)
+        let waiting = self.waitingForRoom + self.waitingForTopics
+        self.waitingForTopics = []
+        self.waitingForRoom = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        self.refuseSubscriptions(failure)
+        self.refusePauses(failure)
+        self.unkept = [:]
+        self.trouble = nil
+        self.countFailed(self.questions.takeAll(), failure)
+        for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
+        self.orphans.formUnion(self.listings.compactMap(\.number))
+        self.listings = []
+        let asked = self.deviceQuestions.takeAll()
+        self.refuse(asked.questions, error)
+        self.orphans.formUnion(asked.open)
+        self.tableLockedSince = nil
+        self.conditionsChanged = ChangedDevices()
+        self.areRefusalsDue = false
+        self.onStatus(error)
+    }
+
+    // MARK: Transactions
+
+    private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
+        self.clock.heard(loaded.now, wall: loaded.wall)
+        self.orphans.remove(number)
+        guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
+        // Without an open transaction, the rows are for a list or a question that was refused in the meantime.
+        guard let transaction = self.open[number] else { return }
+        if transaction.namesRows { self.tableLockedSince = nil }
+        guard case .attached = self.status else {
+            self.abandon(transaction)
+            return self.refuse(transaction, self.failureError)
+        }
+        if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
+        let performed = self.desk.perform(
+            transaction,
+            loaded,
+            self.workspace,
+            deviceCount: self.members.deviceCount,
+            self.configuration
+        )
+        switch performed {
+        case .unchanged:
+            self.abandon(transaction)
+            self.tellLateAnswers(transaction)
+            self.done(transaction, endedElsewhere: [], at: loaded.now)
+        case .changed(let writes):
+            transaction.step.moment = loaded.now
+            transaction.step.committedFrom = SystemClock.monotonicMicroseconds
+            transaction.step.committedSince = self.clock.boot
+            for wake in transaction.step.launched {
+                self.held.insert(wake.wake, of: wake.device, deadline: wake.deadline)
+            }
+            self.store.submit(.commit(number, writes))
+        case .needsTopics(let names):
+            self.abandon(transaction)
+            // Making topics is a commit, which may stay unconfirmed as well.
+            transaction.step.committedSince = self.clock.boot
+            self.waitingForTopics.append(transaction)
+            self.store.submit(.addTopics(names))
+        case .unreadable(let error):
+            self.abandon(transaction)
+            self.refuse(transaction, error)
+        }
+    }
+
+    /// Returns commands whose rows other sessions have locked to the queue. The transaction continues without them.
+    private func passOver(_ devices: [PassedOverDevice], _ transaction: ClusterTransaction) {
+        var holders: [RequestedRow: LockHolder?] = [:]
+        for device in devices {
+            holders[device.wake.map { RequestedRow.wake($0) } ?? .device(device.token)] = .some(device.holder)
+        }
+        let leftOut = transaction.leaveOut(Set(holders.keys)) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { holders[$0] ?? nil }
+    }
+
+    /// A lock of another session was waited for in vain.
+    ///
+    /// - Parameter holder: the session with the lock of a table, if it is known.
+    private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
+        if !transaction.passesOverLocked {
+            transaction.passOverLocked()
+            return self.beginAgain(transaction)
+        }
+        // It waited for no row: a table is locked.
+        self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
+        self.tableLockedAt = self.clock.boot
+        let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
+        let leftOut = transaction.leaveOut(rows) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { _ in holder }
+        self.refuse(transaction, StoreError(lockedBy: holder))
+    }
+
+    private var failureError: StoreError {
+        guard case .unattached(let failure) = self.status else {
+            return StoreError(message: "The database does not take it.")
+        }
+        return failure.error
+    }
+
+    /// What a transaction has done is durable, or it has changed nothing.
+    private func done(
+        _ transaction: ClusterTransaction,
+        endedElsewhere: [HeldElsewhere],
+        at moment: Instant? = nil
+    ) {
+        let step = transaction.step
+        self.letOut(transaction)
+        self.dispatcher.committed(step.streams)
+        self.letOut()
+        for wake in step.ended { self.held.remove(wake) }
+        for topic in step.ready { self.claims.heard(topic) }
+        for topic in step.freed { self.claims.slotsFreed(topic) }
+        // A late answer ends nothing, and may have its stream take wakes again.
+        if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
+        for moment in step.due { self.due.note(moment) }
+        for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
+        if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
+        self.tell(step, endedElsewhere)
+        self.ended(transaction, at: moment ?? step.moment)
+    }
+
+    private func failed(_ number: TransactionNumber, _ failure: ClusterFailure) {
+        self.orphans.remove(number)
+        let error: StoreError
+        switch failure {
+        case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")
+        case .locked(let holder): error = StoreError(lockedBy: holder)
+        case .refused(let cause): error = cause
+        }
+        if let questions = self.questions.ended(number) {
+            return self.countFailed(questions, Self.failure(error, self.engine, self.dispatcher))
+        }
+        if let questions = self.deviceQuestions.ended(number) { return self.refuse(questions, error) }
+        guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
+            return
+        }
+        if case .refused(let cause) = failure, self.isAttached, !transaction.isRead {
+            self.refusals.refused(cause, boot: self.clock.boot)
+        }
+        for wake in transaction.step.launched { self.held.remove(wake.wake) }
+        let lost = self.desk.undo(transaction)
+        defer { for wake in lost { self.lose(wake) } }
+        if case .locked(let holder) = failure, self.isAttached { return self.lockedOut(transaction, holder) }
+        guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
+            return self.refuse(transaction, error)
+        }
+        transaction.conflicts += 1
+        self.beginAgain(transaction)
+    }
+
+    /// A transaction has come to nothing: everybody who waits for it is refused.
+    private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
+        let workspace = self.workspace(failed: error)
+        self.desk.refuse(transaction.commands, workspace)
+        for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
+        self.ended(transaction, at: nil)
+    }
+
+    /// A transaction has ended, with what it was to do at `moment`, or without.
+    private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
+        let step = transaction.step
+        switch transaction.purpose {
+        case .commands, .conditions, .heldWakes, .refusals: break
+        case .due: self.due.ended(at: moment, hasMore: step.hasMore && step.rowCount > 0)
+        case .claim(let shape, let slots):
+            if moment == nil {
+                self.claims.failed(shape, slots: slots)
+            } else {
+                self.claims.ended(shape, slots: slots, again: step.hasMore && !step.launched.isEmpty)
+            }
+        case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
+        case .burial(let number):
+            let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
+            if isOver { self.store.submit(.bury(number)) }
+            self.members.buried(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
+        }
+        self.queue.ended(transaction.commands)
+        self.giveBack(transaction.group)
+    }
+
+    private func swept(_ transaction: ClusterTransaction, isDone: Bool) {
+        guard isDone else { return self.sweep.failed() }
+        if case .sweepRead = transaction.purpose {
+            self.sweep.read(transaction.step.found, hasMore: transaction.step.hasMore)
+        } else {
+            self.sweep.judged()
+        }
+    }
+
+    // MARK: Other gateways
+
+    /// Tells others what concerns them of a transaction that is durable.
+    private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
+        var notices: [ClusterNotice] = []
+        for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
+            notices.append(.ready(topic))
+        }
+        for (device, topic) in step.conditions where self.remote.hearsConditions(topic) {
+            notices.append(.conditions(device, topic))
+        }
+        if !endedElsewhere.isEmpty {
+            let reasons = Dictionary(step.streams.endedElsewhere.map { ($0.wake, $0.reason) }) { first, _ in first }
+            for ended in endedElsewhere where ended.holder != self.members.number {
+                notices.append(.ended(holder: ended.holder, ended.wake, reason: reasons[ended.wake] ?? nil))
+            }
+        }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
+    /// Whoever held wakes that workers answered here too late is to know that their streams are awake.
+    private func tellLateAnswers(_ transaction: ClusterTransaction) {
+        guard transaction.hasReports else { return }
+        let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
+    private func told(_ notice: ClusterNotice) {
+        switch notice {
+        case .ready(let topic): self.heardReady(topic)
+        case .ended(let holder, let wake, let reason):
+            guard holder == self.members.number else { return }
+            // The delivery of a wake that was given just now comes first, and may not be let out yet.
+            if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
+                giver.step.endedSince.append((wake, reason))
+            } else {
+                self.endedElsewhere(wake, reason)
+            }
+        case .answeredLate(let wake): self.endedElsewhere(wake, nil)
+        case .conditions(let device, let topic):
+            if self.isAttached, self.dispatcher.hearsConditions(topic) { self.conditionsMayDiffer(device) }
+        }
+    }
+
+    /// Something of a topic may wait for a slot. Of a topic that another gateway has just made no stream is here, and
+    /// anybody with a connection can notify: what is not known here is passed over.
+    private func heardReady(_ topic: TopicIndex) {
+        if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
+    }
+
+    /// Streams here are to hear of a device's conditions; of more than may wait the last are not heard.
+    private func conditionsMayDiffer(_ device: DeviceToken) {
+        self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
+    }
+
+    private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
+        self.dispatcher.wakeEndedElsewhere(wake, reason)
+        self.held.remove(wake)
+        self.claims.lookAgain()
+    }
+
+    private func viewed(_ view: ClusterView) {
+        self.clock.heard(view.now, wall: view.wall)
+        let unlike = self.members.unlike
+        self.members.viewed(view, self.remote)
+        for (topic, _) in view.ready { self.heardReady(topic) }
+        if let moment = view.nextDue { self.due.note(moment) }
+        if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
+    }
+
+    /// Topics cannot be made: everybody who waits for one is refused.
+    private func topicsRefused(_ error: StoreError) {
+        let waiting = self.waitingForTopics
+        self.waitingForTopics = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        self.refuse(self.deviceQuestions.takeWaitingForTopics(), error)
+        self.refuseSubscriptions(Self.failure(error, self.engine, self.dispatcher))
+    }
+
+    private func refuseSubscriptions(_ failure: StoreFailure) {
+        for request in self.subscriptions {
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+        self.subscriptions = []
+    }
+
+    private func topics(_ names: [String]) {
+        do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
+        self.applyPauses()
+        self.deviceQuestions.topicsCame()
+        for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
+        self.waitingForRoom += self.waitingForTopics
+        self.waitingForTopics = []
+        let requests = self.subscriptions
+        self.subscriptions = []
+        for request in requests {
+            guard case .topic(let name) = request.needs else { continue }
+            self.subscribe(request, name)
+        }
+    }
+}

@@ -1,0 +1,279 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// Performs transactions on the rows that were read for them: rows are in memory during one call, and in no other.
+///
+/// What a transaction does to streams is undone when it does not become durable, and so is what it has counted.
+final class TransactionDesk {
+    let engine: EmbeddedEngine
+    let dispatcher: Dispatcher
+    private let stage: EffectStage
+    private let pushes: PushDesk
+    private let requests: RequestDesk
+    private let records: GatewayRecords
+
+    /// What performing a transaction has come to.
+    enum Performed {
+        /// Nothing of what is stored has changed: it may let out what it has at once.
+        case unchanged
+        case changed(ClusterWrites)
+        /// Topics of these names have to be there first.
+        case needsTopics([String])
+        /// A row does not hold together.
+        case unreadable(StoreError)
+    }
+
+    init(
+        _ engine: EmbeddedEngine,
+        _ dispatcher: Dispatcher,
+        _ stage: EffectStage,
+        _ pushes: PushDesk,
+        _ requests: RequestDesk,
+        _ records: GatewayRecords
+    ) {
+        self.engine = engine
+        self.dispatcher = dispatcher
+        self.stage = stage
+        self.pushes = pushes
+        self.requests = requests
+        self.records = records
+    }
+
+    // MARK: Performing
+
+    /// Does everything that a transaction is for, on the rows that were read.
+    ///
+    /// - `deviceCount`: how many devices the store has, as of lately.
+    /// - `configuration`: says how many topics there may be, and whether a push registers its device.
+    func perform(
+        _ transaction: ClusterTransaction,
+        _ loaded: LoadedDevices,
+        _ workspace: Workspace,
+        deviceCount: Int,
+        _ configuration: EngineConfiguration
+    ) -> Performed {
+        let immediate = self.stage.group
+        // What was noted before is no part of the transaction.
+        self.engine.takeWatched(into: &immediate.watched)
+        self.stage.group = transaction.group
+        self.stage.offset = workspace.offset
+        defer {
+            // In this order: what dispatchers keep of devices is by their places.
+            self.engine.evict()
+            self.dispatcher.forgetDevices()
+            self.stage.group = immediate
+        }
+        do throws(StoreError) {
+            for row in loaded.devices { _ = try self.engine.take(row) }
+        } catch {
+            // Another gateway may have made its topic a moment ago: topics are read, and it is begun again.
+            guard !transaction.hasReadTopics, loaded.devices.contains(where: { self.engine.isOfUnknownTopic($0) })
+            else {
+                return .unreadable(error)
+            }
+            transaction.hasReadTopics = true
+            return .needsTopics([])
+        }
+        transaction.step = ClusterTransaction.Step()
+        let names = self.newTopics(transaction.commands, configuration)
+        guard names.isEmpty else { return .needsTopics(names) }
+        transaction.step.isPerformed = true
+        transaction.step.rowCount = loaded.devices.count
+        transaction.step.hasMore = loaded.hasMore
+        let (rejections, times) = (self.records.rejections, self.engine.times)
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: deviceCount)
+        self.begin(transaction, loaded)
+        let conditions = self.conditions(transaction.commands)
+        self.perform(transaction.commands, workspace)
+        self.noteConditions(conditions, transaction)
+        transaction.step.refused = self.records.rejections.since(rejections)
+        transaction.step.times = (times, self.engine.times)
+        return self.take(transaction)
+    }
+
+    /// What comes before the commands: what the transaction is for, and the present.
+    private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
+        switch transaction.purpose {
+        case .commands, .due, .claim, .refusals, .sweep: break
+        case .burial:
+            self.dispatcher.loseForGood(loaded.heldWakes)
+            transaction.step.hasLost = !loaded.heldWakes.isEmpty
+        case .conditions(let tokens):
+            for token in tokens {
+                if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
+            }
+            return self.dispatcher.tellConditionsOwed()
+        case .sweepRead:
+            transaction.step.found = loaded.devices.map(\.token)
+            return
+        case .heldWakes(let wakes):
+            for wake in wakes where self.engine.launchedWake(wake) == nil {
+                transaction.step.endedSince.append((wake, nil))
+            }
+            return
+        }
+        _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
+    }
+
+    private func perform(_ commands: [QueuedCommand], _ workspace: Workspace) {
+        var lost: [WakeID] = []
+        for command in commands {
+            if case .lose(let wake) = command.work {
+                lost.append(wake)
+                continue
+            }
+            // Whatever a stream held is lost before anything is launched for it.
+            if !lost.isEmpty { self.dispatcher.lose(lost) }
+            lost = []
+            self.perform(command, workspace)
+        }
+        if !lost.isEmpty { self.dispatcher.lose(lost) }
+    }
+
+    private func perform(_ command: QueuedCommand, _ workspace: Workspace) {
+        switch command.work {
+        case .push(let push):
+            push.bytes.withByteView { self.stage.answer(self.pushes.take(push.command, $0, workspace)) }
+            self.stage.group.note(leftAt: command.leftAt)
+        case .request(let request): self.requests.perform(request, workspace)
+        case .lose(let wake): self.dispatcher.lose([wake])
+        case .loseOn(let stream, let wake, let takingBackAttempt):
+            self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+        }
+    }
+
+    /// Takes what the step has changed, and notes what follows from it.
+    private func take(_ transaction: ClusterTransaction) -> Performed {
+        var writes = ClusterWrites()
+        writes.devices = self.engine.takeSharedChanges()
+        writes.counts = self.engine.takeSharedCounts()
+        self.engine.takeEvents(into: &writes.events)
+        self.engine.takeWatched(into: &transaction.group.watched)
+        transaction.step.streams = self.dispatcher.takeStreamChanges()
+        if case .refusals = transaction.purpose {
+            writes.rejections = self.records.takeRejections()
+            transaction.step.rejectionsWritten = writes.rejections.map(\.topic)
+            transaction.step.rejections = self.records.rejections
+        }
+        for index in writes.devices.indices where writes.devices[index].hasNews {
+            self.note(writes.devices[index], &transaction.step)
+        }
+        let isUnchanged =
+            writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
+        return isUnchanged ? .unchanged : .changed(writes)
+    }
+
+    private func note(_ change: SharedDeviceChange, _ step: inout ClusterTransaction.Step) {
+        for (wake, deadline) in change.launched where !change.ended.contains(wake) {
+            step.launched.append((wake, change.device.token, deadline))
+        }
+        step.ended += change.ended
+        if !change.ended.isEmpty { step.freed.insert(change.topic) }
+        if let ready = change.ready, !ready.isEmpty { step.ready.insert(change.topic) }
+        if case .at(let moment?) = change.due { step.due.append(moment) }
+    }
+
+    /// The conditions of the devices whose conditions commands may change, and who is new as it comes.
+    private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
+        var conditions: [(device: DeviceToken, conditions: Conditions)] = []
+        var seen: Set<DeviceToken> = []
+        for command in commands {
+            guard case .request(let request) = command.work, request.mayChangeConditions,
+                case .row(.device(let token)) = request.needs, seen.insert(token).inserted
+            else { continue }
+            let before = self.engine.find(token).map { self.engine.conditions(of: $0) } ?? Conditions()
+            conditions.append((token, before))
+        }
+        return conditions
+    }
+
+    /// Notes whose conditions are others than before.
+    private func noteConditions(
+        _ before: [(device: DeviceToken, conditions: Conditions)],
+        _ transaction: ClusterTransaction
+    ) {
+        for (token, conditions) in before {
+            guard let device = self.engine.find(token), self.engine.conditions(of: device) != conditions else {
+                continue
+            }
+            transaction.step.conditions.append((token, self.engine.topic(of: device)))
+        }
+    }
+
+    // MARK: Topics
+
+    /// The topics that commands make which nobody has named before: those that a device will be of.
+    private func newTopics(_ commands: [QueuedCommand], _ configuration: EngineConfiguration) -> [String] {
+        var names: [String] = []
+        // Devices that will be there, and registered ones that will not.
+        var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
+        for command in commands {
+            switch command.work {
+            case .push(let queued):
+                let push = queued.command
+                guard !push.isDryRun, configuration.openRegistration, self.engine.find(push.token) == nil,
+                    added.insert(push.token).inserted
+                else { continue }
+                names += queued.bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
+            case .request(let request):
+                if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
+                if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
+                    self.engine.find(push.device.rowName) == nil, added.insert(push.device.rowName).inserted
+                {
+                    names += topic.withByteView { self.newTopic($0) }
+                }
+                guard case .register(let token, let topic) = request.verb else { continue }
+                guard added.insert(token).inserted || removed.contains(token) else { continue }
+                if let device = self.engine.find(token), self.engine.identity(device).isRegistered,
+                    !removed.contains(token)
+                {
+                    continue
+                }
+                names += topic.withByteView { self.newTopic($0) }
+            case .lose, .loseOn: break
+            }
+        }
+        guard !names.isEmpty else { return [] }
+        return Array(Set(names).sorted().prefix(max(0, configuration.topicsMax - self.engine.topicCount)))
+    }
+
+    private func newTopic(_ name: ByteView) -> [String] {
+        self.engine.findTopic(name) == nil ? [name.string] : []
+    }
+
+    // MARK: Ends
+
+    /// What a transaction has done did not happen.
+    ///
+    /// - Returns: wakes that are to be lost, as the streams that hold them again have ended meanwhile.
+    func undo(_ transaction: ClusterTransaction) -> [WakeID] {
+        let step = transaction.step
+        transaction.step = ClusterTransaction.Step()
+        transaction.group.discard()
+        guard step.isPerformed else { return [] }
+        self.records.rejections.subtract(step.refused)
+        self.records.rejections.wereNotKept(step.rejectionsWritten)
+        if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }
+        return self.dispatcher.undo(step.streams)
+    }
+
+    /// Refuses everybody who waits for one of these, once.
+    ///
+    /// - `workspace`: with the failure that is the cause.
+    func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
+        for command in commands {
+            switch command.work {
+            case .push(let push):
+                push.bytes.withByteView {
+                    self.stage.answer(self.pushes.refuseUnstored(push.command, $0, workspace))
+                }
+            case .request(let request):
+                guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
+                self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+            case .lose, .loseOn: break
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import Engine
+import HTTPTransport
+import Platform
+import Policy
+import Wire
+
+/// Every metric of the engine, and the figures of those who know others.
+struct EngineMetrics {
+    let workspace: Workspace
+    let records: GatewayRecords
+    let limits: LimitCounts
+    /// How the webhooks are, by topic.
+    let webhooks: [String: WebhookStatus]
+    let isDraining: Bool
+    let commitTimes: CommitTimes
+
+    private var engine: EmbeddedEngine { self.workspace.engine }
+
+    /// All of it. After a failed store whose state cannot be read again, what follows from that state is left out: it
+    /// would look like zero.
+    func document(_ figures: GatewayFigures) -> Outcome.Document {
+        var text = MetricsText()
+        if self.workspace.failure?.durableError == nil {
+            self.writePushes(to: &text)
+            self.writeWakes(to: &text)
+            TaskMetrics(engine: self.engine, dispatcher: self.workspace.dispatcher).write(to: &text)
+            self.writeDevices(to: &text)
+            self.writeTopics(figures.topics, to: &text)
+        }
+        self.writeGateway(figures, to: &text)
+        figures.process.write(to: &text, startedAt: figures.startedAt)
+        return Outcome.Document(kind: .metrics, bytes: text.buffer.view.array)
+    }
+
+    private func writePushes(to text: inout MetricsText) {
+        let books = self.engine.totalsShown
+        let rejected = self.records.rejectionsShown.total
+        text.value(.pushesAccepted, books.accepted)
+        text.value(.pushesNoWake, books.noWake)
+        text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
+        text.value(.pushesCompleted, books.completed)
+        text.value(.pushesCoalesced, books.coalesced)
+        text.values(.pushesDiscarded, DiscardReason.allCases.map { ($0.rawValue, books.discarded[$0]) })
+        text.value(.pushesPending, books.pending)
+        text.value(.pushesInFlight, books.inFlight)
+        text.value(.pushesUnaccounted, books.accepted - books.accountedFor)
+        text.value(.pushMemory, Int64(self.engine.contentBytes))
+        text.value(.pushMemoryMax, Int64(self.engine.contentBytesMax))
+    }
+
+    private func writeWakes(to text: inout MetricsText) {
+        let books = self.engine.totalsShown
+        let times = self.engine.times
+        text.value(.wakesLaunched, books.launched)
+        text.values(.wakesEnded, WakeOutcome.allCases.map { ($0.rawValue, books.results[$0]) })
+        text.histogram(.lateness, times.lateness, unitsPerBase: 1000)
+        text.histograms(
+            .wakeDuration,
+            WakeOutcome.allCases.map { ($0.rawValue, times[$0]) },
+            unitsPerBase: 1000
+        )
+        text.fraction(.oldestDue, Double(self.workspace.oldestDueMilliseconds) / 1000)
+    }
+
+    private func writeDevices(to text: inout MetricsText) {
+        let books = self.engine.totalsShown
+        text.value(.devicesRegistered, books.registered)
+        text.values(.devicesHeld, HoldCode.allCases.map { ("\($0.name)", books.held[$0]) })
+        text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
+        let workers = self.workspace.workerCounts(nil)
+        text.value(.workersConnected, Int64(workers.connected))
+        text.value(.workersStalled, Int64(workers.stalled))
+        text.value(.workerSlots, Int64(workers.slots))
+        text.value(.workerSlotsBusy, Int64(workers.busy))
+        text.values(.webhooks, WebhookState.names.map { ($0, self.webhookCount($0)) })
+        text.value(.topics, Int64(self.engine.topicCount))
+    }
+
+    private var devicesWithoutWorker: Int64 {
+        (0..<UInt32(self.engine.topicCount)).reduce(into: 0) { sum, number in
+            let topic = TopicIndex(rawValue: number)
+            let count = self.workspace.readyCount(topic)
+            if count > 0, self.workspace.workerCounts(topic).connected == 0 { sum += Int64(count) }
+        }
+    }
+
+    private func webhookCount(_ state: String) -> Int64 {
+        Int64(self.webhooks.values.count { $0.state.name == state })
+    }
+
+    /// The topics that are shown by name, and the others together.
+    private func writeTopics(_ names: [String], to text: inout MetricsText) {
+        var rest = self.engine.totalsShown
+        var workers = self.workspace.workerCounts(nil).connected
+        var rows: [(name: String, books: Books, workers: Int)] = []
+        for name in names.sorted() {
+            let topic = name.withByteView { self.engine.findTopic($0) }
+            let books = topic.map { self.engine.booksShown($0) } ?? Books()
+            let connected = topic.map { self.workspace.workerCounts($0).connected } ?? 0
+            rest.accepted -= books.accepted
+            rest.launched -= books.launched
+            rest.pending -= books.pending
+            workers -= connected
+            rows.append((name, books, connected))
+        }
+        rows.append((Metric.otherTopics, rest, workers))
+        text.values(.topicPushesAccepted, rows.map { ($0.name, $0.books.accepted) })
+        text.values(.topicWakesLaunched, rows.map { ($0.name, $0.books.launched) })
+        text.values(.topicPushesPending, rows.map { ($0.name, $0.books.pending) })
+        text.values(.topicWorkersConnected, rows.map { ($0.name, Int64($0.workers)) })
+    }
+
+    private func writeGateway(_ figures: GatewayFigures, to text: inout MetricsText) {
+        let times = self.commitTimes
+        text.histogram(.commitDuration, times.commits, unitsPerBase: 1_000_000)
+        text.histogram(.commitPushes, times.pushes, unitsPerBase: 1)
+        text.histogram(.admitToDurable, times.admitToDurable, unitsPerBase: 1_000_000)
+        text.value(.storeFailed, self.workspace.failure.map { $0.isPassing ? 0 : 1 } ?? 0)
+        text.value(.lossAccepted, self.records.acceptedLoss == nil ? 0 : 1)
+        self.writeCluster(to: &text)
+        text.values(.limitsMet, self.limits.all(self.workspace.dispatcher).map { ($0.name, $0.count) })
+        text.values(.connections, figures.connections.map { ("\($0.role)", Int64($0.count)) })
+        text.value(.draining, self.isDraining ? 1 : 0)
+        if let expiry = figures.certificateExpiry { text.value(.certificateExpiry, expiry) }
+        text.value(.countingSince, self.records.countingSince / 1000)
+        text.values(.buildInfo, [(wakeGateVersion, 1)])
+    }
+}
+
+extension EngineMetrics {
+    /// The gateways on the same store: one, attached and like itself, where the store is its own.
+    private func writeCluster(to text: inout MetricsText) {
+        let status = self.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
+        let isAttached = self.workspace.failure.map { !$0.isPassing } ?? true
+        text.value(.clusterAttached, isAttached ? 1 : 0)
+        text.value(.clusterGateways, status.map { Int64($0.gateways.count) } ?? 1)
+        text.fraction(.clusterLag, Double(status?.lag ?? 0) / 1000)
+        text.value(.clusterDiffers, Int64(status?.differences.count ?? 0))
+        let locks = self.workspace.remote?.locks ?? []
+        text.values(.clusterLocked, locks.map { ($0.session, Int64($0.deviceCount)) })
+    }
+}
+
+extension ProcessFigures {
+    /// - Parameter startedAt: when the gateway started, in milliseconds since 1970.
+    func write(to text: inout MetricsText, startedAt: Int64) {
+        text.value(.residentMemory, self.residentBytes)
+        text.value(.openDescriptors, self.openDescriptors)
+        text.value(.maxDescriptors, self.descriptorsMax)
+        text.fraction(.processorTime, self.processorSeconds)
+        text.fraction(.startTime, Double(startedAt) / 1000)
+    }
+}

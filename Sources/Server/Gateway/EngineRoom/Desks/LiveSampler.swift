@@ -1,0 +1,71 @@
+import Engine
+package import Policy
+
+/// Leaves a sample of each second, and what there is besides for those who watch.
+package final class LiveSampler {
+    /// The milliseconds between two samples.
+    private static let interval: Int64 = 1000
+
+    /// When the next sample is due, in milliseconds of policy time.
+    package private(set) var nextAt: Int64 = 0
+    private let desk: LiveDesk
+    private let records: GatewayRecords
+    private let limits: LimitCounts
+
+    package init(_ desk: LiveDesk, _ records: GatewayRecords, _ limits: LimitCounts) {
+        self.desk = desk
+        self.records = records
+        self.limits = limits
+    }
+
+    /// Takes the sample of this second, if it is due.
+    package func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestDesk, loopCount: Int) {
+        guard now.milliseconds >= self.nextAt else { return }
+        // Seconds that nobody was awake for have no samples.
+        let next = self.nextAt + Self.interval
+        self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
+        let at = workspace.offset.wall(now)
+        let rejected = self.records.rejectionsShown.total.reduce(0, +)
+        let workers = workspace.workerCounts(nil)
+        let sample = LiveSample(at: at, workspace.engine.totalsShown, rejected: rejected, workers)
+        guard self.desk.isWatched else { return self.desk.take(sample, nil) }
+        self.desk.take(sample, self.snapshot(at: at, now, workspace, requests, loopCount))
+    }
+
+    private func snapshot(
+        at: Int64,
+        _ now: Instant,
+        _ workspace: Workspace,
+        _ requests: RequestDesk,
+        _ loopCount: Int
+    ) -> LiveSnapshot {
+        let (engine, dispatcher) = (workspace.engine, workspace.dispatcher)
+        return LiveSnapshot(
+            at: at,
+            statistics: workspace.statistics(self.records, self.limits),
+            topics: engine.topicSnapshots(countMax: LiveSnapshot.topicsMax).map { topic in
+                LiveSnapshot.Topic(
+                    name: topic.name,
+                    books: topic.booksShown,
+                    isPaused: topic.isPaused,
+                    workers: workspace.workerCounts(topic.index),
+                    webhook: requests.webhooks[topic.name]
+                )
+            },
+            topicCount: engine.topicCount,
+            streams: dispatcher.streams(countMax: LiveSnapshot.streamsMax).map { stream in
+                LiveSnapshot.Stream(
+                    topic: engine.snapshot(stream.topic).name,
+                    snapshot: stream,
+                    lag: stream.oldestGivenAt.map { max(0, now.milliseconds - $0.milliseconds) },
+                    executionWindow: stream.oldestWake.flatMap { engine.executionWindow(ofWake: $0) }
+                        ?? engine.executionWindow(stream.topic)
+                )
+            },
+            streamCount: dispatcher.streamCount,
+            loopCount: loopCount,
+            isDraining: requests.isDraining,
+            failure: workspace.failure?.error.message
+        )
+    }
+}

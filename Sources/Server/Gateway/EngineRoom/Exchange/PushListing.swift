@@ -1,0 +1,130 @@
+import Engine
+import Policy
+import Storage
+import Wire
+
+/// A page of the list of pushes, before it is known to which devices they went.
+package struct PushListing: Sendable {
+    /// One push.
+    struct Line: Sendable {
+        let place: LoggedPush
+        let apnsID: APNsID
+        let outcome: String
+        let endedAt: Instant?
+        let priority: Priority?
+    }
+
+    private let topic: String?
+    private let limit: Int
+    private let lines: [Line]
+    /// Where the log was left off; nil at its end.
+    private let next: LoggedPush?
+
+    /// Looks at a page's pushes, and at what became of them.
+    ///
+    /// - `offset`: wall clock minus policy time.
+    init(_ question: PushQuestion, _ source: any HistorySource, _ offset: WallOffset) {
+        let page = source.pushes(
+            behind: question.after?.push,
+            notBefore: question.since.map { offset.instant(wallMilliseconds: $0) } ?? .distantPast,
+            countMax: question.examined
+        )
+        let events = source.events(since: page.pushes)
+        var ways: [LoggedPush: PushWay] = [:]
+        let wanted = Set(page.pushes)
+        for events in events.values { Self.follow(events, wanted, &ways) }
+        self.topic = question.topic
+        self.limit = question.limit
+        self.lines = page.pushes.compactMap { push in
+            guard let way = ways[push] ?? Self.way(of: push, source) else { return nil }
+            guard question.outcome.map({ $0 == way.outcome }) ?? true else { return nil }
+            return Line(
+                place: push,
+                apnsID: way.apnsID,
+                outcome: way.outcome,
+                endedAt: way.endedAt,
+                priority: way.priority
+            )
+        }
+        self.next = page.next
+    }
+
+    /// The numbers of the devices.
+    var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
+
+    /// Follows pushes through what happened to their device.
+    private static func follow(
+        _ events: [HistoryEvent],
+        _ wanted: Set<LoggedPush>,
+        _ ways: inout [LoggedPush: PushWay]
+    ) {
+        // The last push of a name is the one that later events name.
+        var named: [APNsID: LoggedPush] = [:]
+        for event in events {
+            if let push = LoggedPush(event), let apnsID = event.apnsID {
+                named[apnsID] = wanted.contains(push) ? push : nil
+                if wanted.contains(push) { ways[push] = PushWay(apnsID) }
+            }
+            for apnsID in Set([event.apnsID, event.related].compactMap(\.self)) {
+                if let push = named[apnsID] { ways[push]?.append(event) }
+            }
+        }
+    }
+
+    /// The way of a push to a device to which more happened since than was looked at.
+    private static func way(of push: LoggedPush, _ source: any HistorySource) -> PushWay? {
+        let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
+        var ways: [LoggedPush: PushWay] = [:]
+        self.follow(events.filter { $0.device == push.device }, [push], &ways)
+        return ways[push]
+    }
+
+    /// Writes the page, as far as it is about the topic that is asked for.
+    ///
+    /// - `find`: the device of a number; nil for one that there is not.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, find: (UInt64) -> LoggedDevice?) {
+        var next = self.next
+        var count = 0
+        writer.beginObject()
+        writer.key("pushes")
+        writer.beginArray()
+        for (number, line) in self.lines.enumerated() {
+            let device = find(line.place.device)
+            if let topic, device?.topic != topic { continue }
+            Self.write(line, device, to: &writer, offset)
+            count += 1
+            guard count < self.limit else {
+                if number + 1 < self.lines.count { next = line.place }
+                break
+            }
+        }
+        writer.endArray()
+        writer.key("next")
+        writer.optional(next) { writer, next in writer.string(PushPlace(next).text) }
+        writer.endObject()
+    }
+
+    private static func write(
+        _ line: Line,
+        _ device: LoggedDevice?,
+        to writer: inout JSONWriter,
+        _ offset: WallOffset
+    ) {
+        writer.beginObject()
+        writer.key("apnsID")
+        writer.hex { line.apnsID.write(to: &$0) }
+        writer.key("device")
+        writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
+        writer.key("topic")
+        writer.optional(device) { writer, device in writer.string(device.topic) }
+        writer.key("priority")
+        writer.optional(line.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
+        writer.key("receivedAt")
+        writer.moment(line.place.at, offset)
+        writer.key("outcome")
+        writer.string(line.outcome)
+        writer.key("outcomeAt")
+        writer.moment(line.endedAt, offset)
+        writer.endObject()
+    }
+}

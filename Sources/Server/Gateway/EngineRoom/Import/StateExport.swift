@@ -1,0 +1,206 @@
+package import Engine
+package import Policy
+import Storage
+import Wire
+
+/// The state of a gateway that has its store to itself, as rows of a store that gateways share. It is read, and not
+/// changed; wakes in flight are lost, as at a restart.
+package final class StateExport {
+    /// The state as it was read, at no moment yet.
+    private let engine: EmbeddedEngine
+    private let stored: StoredGateway
+    private let historyKey: HashKey
+    private let store: GatewayStore
+    /// What the journal has of the delivery log.
+    private let recovery: EventRecovery
+    /// The names of the topics, by their numbers.
+    package let topics: [String]
+    /// Refused pushes as they are kept, by the topic's number, the total under `RecordKey.everyTopic`.
+    package let rejections: [(topic: UInt32, content: [UInt8])]
+    /// The moment at which everything is to be unless it is known otherwise.
+    package let now: Instant
+
+    /// Reads the whole state; nobody else may use the folder.
+    ///
+    /// - Parameter configuration: with the folder as its state.
+    /// - Throws: when there is no state in the folder, or it does not hold together.
+    package init(_ configuration: GatewayConfiguration) throws(StoreError) {
+        let store = GatewayStore(configuration)
+        let folder = configuration.stateFolder
+        do throws(CredentialError) { self.historyKey = try HistoryKey.prepare(in: folder).key } catch {
+            throw StoreError(message: error.message)
+        }
+        let world = EngineWorld.system
+        let reading = EngineClock.Reading(world)
+        self.engine = EmbeddedEngine(
+            configuration: configuration.engine,
+            now: Instant(milliseconds: reading.wall),
+            historyKey: self.historyKey,
+            random: world.makeRandom()
+        )
+        let journal = try store.journalToRead()
+        let recovery = EventRecovery(self.historyKey)
+        var stored = StoredGateway(engine: self.engine, events: recovery)
+        var rejections: [(topic: UInt32, content: [UInt8])] = []
+        try journal.load { key, content throws(StoreError) in
+            if key.kind == .rejections { rejections.append((key.index, content.array)) }
+            try stored.take(key, content)
+        }
+        guard let clock = stored.clock else {
+            throw StoreError(message: "There is no gateway's state in \(folder). Name the folder of its `state`.")
+        }
+        self.store = store
+        self.recovery = recovery
+        self.stored = stored
+        self.topics = self.engine.restoredTopics
+        self.rejections = rejections
+        let watch = ClockJumpWatch(millisecondsMax: configuration.clockJumpMaxMilliseconds)
+        self.now = EngineClock(resuming: clock, at: reading, world, watch).now
+    }
+
+    /// What the state is known by, whenever it is read: of its history's key no more than a hash.
+    package var id: String {
+        let hash = self.historyKey.hash(0, UInt64(bitPattern: self.stored.countingSince ?? 0))
+        return String(hash, radix: 16)
+    }
+
+    /// What tells the state from what it was before, and will be.
+    package var fingerprint: UInt64 {
+        var buffer = ByteBuffer()
+        self.stored.clock?.store(to: &buffer)
+        buffer.append(memoryOf: UInt64(self.topics.count).littleEndian)
+        return self.historyKey.hash(buffer.view)
+    }
+
+    /// How many devices there are, removed ones included.
+    package var deviceCount: Int { self.engine.takenCount }
+
+    private var topicIndices: [TopicIndex] { (0..<UInt32(self.topics.count)).map { TopicIndex(rawValue: $0) } }
+
+    /// Brings up to date what follows from the state, at a moment, and loses the wakes in flight; once.
+    ///
+    /// - Returns: how many pushes, requests and transfers were in flight.
+    package func begin(at now: Instant) throws(StoreError) -> Int64 {
+        try self.engine.finishRestoring(now: now)
+        let before = self.engine.totals
+        self.engine.loseEveryWake()
+        return before.inFlight + before.requests.inFlight.sum + before.sessions.inFlight
+    }
+
+    /// Devices as rows, by their places; after `begin`.
+    ///
+    /// - `topicNumbers`: the numbers of topics in the other store, by those here.
+    package func rows(_ places: Range<Int>, topicNumbers: [Int32]) -> [SharedDeviceChange] {
+        places.map { place in
+            let row = self.engine.sharedRow(DeviceIndex(rawValue: UInt32(place)))
+            let number = UInt32(bitPattern: topicNumbers[Int(row.topic.rawValue)])
+            return number == row.topic.rawValue ? row : Self.row(row, movedTo: number)
+        }
+    }
+
+    /// The row under another number of its topic, which stands behind the token in what `DeviceRecord` stores.
+    private static func row(_ row: SharedDeviceChange, movedTo number: UInt32) -> SharedDeviceChange {
+        var record = row.device.record
+        let place = 4 + row.device.token.count
+        precondition(
+            record.withByteView { UInt32(littleEndian: $0.load(UInt32.self, at: place)) } == row.topic.rawValue,
+            "a device's record has its topic elsewhere"
+        )
+        for byte in 0..<4 { record[place + byte] = UInt8(truncatingIfNeeded: number >> UInt32(8 * byte)) }
+        let device = SharedDevice(
+            token: row.device.token,
+            record: record,
+            tasks: row.device.tasks,
+            derived: row.device.derived
+        )
+        return SharedDeviceChange(
+            device: device,
+            topic: TopicIndex(rawValue: number),
+            isNew: row.isNew,
+            due: row.due,
+            ready: row.ready,
+            launched: row.launched,
+            ended: row.ended
+        )
+    }
+
+    /// The delivery log; after `begin`, once.
+    ///
+    /// - Parameter content: what the other store keeps as the key of its history.
+    package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
+        guard content.count == 16 else {
+            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+        }
+        let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
+        var lost: [HistoryEvent] = []
+        self.engine.takeEvents(into: &lost)
+        let file = try StateLog.file(self.store, key: self.historyKey, self.recovery, lost)
+        guard key != self.historyKey else { return StateLog(file, oldest: self.oldestEvent, numbers: nil) }
+        var numbers: [UInt64: UInt64] = [:]
+        for place in 0..<self.deviceCount {
+            let token = self.engine.identity(DeviceIndex(rawValue: UInt32(place))).token
+            numbers[HistoryEvent.device(of: token, self.historyKey)] = HistoryEvent.device(of: token, key)
+        }
+        return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
+    }
+
+    /// What happened before it is too old to be kept.
+    private var oldestEvent: Instant { self.engine.now + -self.store.historyLimits.ageMillisecondsMax }
+
+    /// The books of all topics together, and of each by its number; after `begin`.
+    ///
+    /// An engine does not say how much memory the pushes and requests of one topic take: what all take is shared out by
+    /// how many of them each topic has.
+    package func books() -> (total: Books, topics: [Books]) {
+        var topics = self.topicIndices.map { self.engine.snapshot($0).books }
+        for place in 0..<self.deviceCount {
+            topics[Int(self.engine.topic(of: DeviceIndex(rawValue: UInt32(place))).rawValue)].stock.devices += 1
+        }
+        let content = Self.shares(of: self.engine.contentBytes, topics.map { $0.pending + $0.inFlight })
+        let tasks = Self.shares(of: self.engine.taskBytes, topics.map { $0.requests.waiting.sum + $0.sessions.waiting })
+        for place in topics.indices {
+            topics[place].stock.contentBytes = content[place]
+            topics[place].stock.taskBytes = tasks[place]
+        }
+        var total = self.engine.totals
+        total.stock = StockBooks()
+        for books in topics { total.stock += books.stock }
+        return (total, topics)
+    }
+
+    /// Parts of `sum` in proportion to `weights`, which come to it exactly; the last that weighs anything has the rest.
+    static func shares(of sum: Int, _ weights: [Int64]) -> [Int64] {
+        let whole = weights.reduce(0, +)
+        guard whole > 0, let last = weights.lastIndex(where: { $0 > 0 }) else { return weights.map { _ in 0 } }
+        var shares = weights.map { Int64(Double(sum) * Double($0) / Double(whole)) }
+        shares[last] = 0
+        shares[last] = Int64(sum) - shares.reduce(0, +)
+        return shares
+    }
+
+    /// What gateways share under names; after `begin`.
+    package var values: [String: [UInt8]] {
+        var key = ByteBuffer()
+        key.append(memoryOf: self.historyKey.first.littleEndian)
+        key.append(memoryOf: self.historyKey.second.littleEndian)
+        var values = [Self.historyKeyName: key.view.array]
+        if self.stored.policies.current != nil {
+            values[SharedValues.policies] = SharedValues.written(self.stored.policies)
+        }
+        if self.stored.wereWorkersAsked {
+            values[SharedValues.workersAsked] = SharedValues.written(moment: self.stored.countingSince ?? 0)
+        }
+        for topic in self.engine.pausedTopics {
+            values[SharedValues.pause(self.engine.topicName(topic))] = SharedValues.written(isPaused: true)
+        }
+        return values
+    }
+
+    /// The name under which gateways share the key of the history.
+    package static let historyKeyName = "history.key"
+
+    /// When the counters began, in milliseconds since 1970, and the name under which gateways share it.
+    package var countingSince: (name: String, milliseconds: Int64)? {
+        self.stored.countingSince.map { (SharedValues.countingSince, $0) }
+    }
+}

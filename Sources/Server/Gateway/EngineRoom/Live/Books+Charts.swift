@@ -1,0 +1,21 @@
+import Engine
+import Policy
+
+extension Books {
+    /// What charts show of background tasks: in groups, each by kind or by hold.
+    ///
+    /// Of `urlSession`, finished transfers wait and are in flight, and wakes were launched.
+    var chartedTasks: [(group: String, counts: [(name: String, count: Int64)])] {
+        var waiting = self.requests.waiting
+        waiting[.urlSession] = self.sessions.waiting
+        var inFlight = self.requests.inFlight
+        inFlight[.urlSession] = self.sessions.inFlight
+        func byKind(_ counts: PerCase<TaskKind>) -> [(name: String, count: Int64)] {
+            TaskKind.allCases.map { ($0.rawValue, counts[$0]) }
+        }
+        return [
+            ("waiting", byKind(waiting)), ("inFlight", byKind(inFlight)), ("launched", byKind(self.tasks.launched)),
+            ("held", TaskHoldCode.allCases.map { ("\($0.name)", self.requests.held[$0]) }),
+        ]
+    }
+}

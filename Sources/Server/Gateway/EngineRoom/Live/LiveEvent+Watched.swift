@@ -1,0 +1,78 @@
+package import Engine
+import Policy
+package import Wire
+
+extension LiveEvent {
+    /// What happened, as those are told who follow it; nil of what they are not: conditions, more time for a wake, and
+    /// what a worker submits.
+    package init?(_ watched: WatchedEvent) {
+        switch watched.kind {
+        case .kept(let kind):
+            guard let kept = Self.kept(kind) else { return nil }
+            self.init(watched, kept)
+            self.tell(kind, watched)
+        case .refused(let reason):
+            self.init(watched, .refused)
+            self.reason = APNSReason.allCases.first { $0.index == reason }?.rawValue
+        case .paused: self.init(watched, .paused)
+        case .resumed: self.init(watched, .resumed)
+        }
+    }
+
+    private init(_ watched: WatchedEvent, _ kind: Kind) {
+        self.init(at: watched.at, kind, topic: watched.topic)
+        self.device = watched.device.map { token in Self.text { token.writeHex(to: &$0) } }
+        self.apnsID = watched.apnsID.map(Self.text)
+        self.wake = watched.wake.map { wake in Self.text { wake.write(to: &$0) } }
+    }
+
+    private static func kept(_ kind: HistoryEvent.Kind) -> Kind? {
+        switch kind {
+        case .registered: .registered
+        case .removed: .removed
+        case .push: .push
+        case .launch, .taskLaunch: .launched
+        case .result, .taskResult: .result
+        case .discard, .taskDropped: .discarded
+        case .conditions, .extended, .taskSubmitted, .taskExtended, .transfersFinished, .namePart: nil
+        }
+    }
+
+    /// Says what an event has to say besides what it happened to.
+    private mutating func tell(_ kind: HistoryEvent.Kind, _ watched: WatchedEvent) {
+        switch kind {
+        case .push(let disposition):
+            self.disposition = "\(disposition.name)"
+            self.detail = watched.related.map { "in place of \(Self.text($0))" }
+        case .launch(let attempt, let coalesced): self.detail = "attempt \(attempt), coalesced \(coalesced)"
+        case .result(let outcome):
+            self.outcome = outcome.rawValue
+            self.detail = watched.related.map { "coalesced into \(Self.text($0))" }
+        case .discard(let reason): self.reason = reason.rawValue
+        case .taskLaunch(let task, let attempt):
+            self.detail = "\(Self.name(task, watched.name)), attempt \(attempt)"
+        case .taskResult(let task, let outcome):
+            self.outcome = outcome.rawValue
+            self.detail = Self.name(task, watched.name)
+        case .taskDropped(let task, let drop):
+            self.reason = drop.rawValue
+            self.detail = Self.name(task, watched.name)
+        case .registered, .removed, .conditions, .extended, .taskSubmitted, .taskExtended, .transfersFinished,
+            .namePart:
+            break
+        }
+    }
+
+    /// A task or session by its kind and its name.
+    private static func name(_ kind: TaskKind, _ name: String?) -> String {
+        name.map { "\(kind.rawValue) \($0)" } ?? kind.rawValue
+    }
+
+    private static func text(_ apnsID: APNsID) -> String { self.text { apnsID.write(to: &$0) } }
+
+    private static func text(_ write: (inout ByteBuffer) -> Void) -> String {
+        var buffer = ByteBuffer()
+        write(&buffer)
+        return buffer.view.string
+    }
+}

@@ -1,0 +1,100 @@
+package import Engine
+import Policy
+import Wire
+
+/// What must be equal in all gateways on a shared store, as a number for each key of the configuration: policies,
+/// permissions, who may register, and the bounds that decide what is refused.
+///
+/// Bounds of memory are not among them: a machine's own share may be another's double.
+package enum ConfigurationDigests {
+    /// The most topics that have keys of their own; what more of them name has one key together.
+    static let topicsMax = 100
+
+    /// The digests of a configuration by its keys. A topic has a key where it is not as all others are.
+    package static func digests(of configuration: EngineConfiguration) -> [String: UInt64] {
+        var digests: [String: UInt64] = [:]
+        for parameter in PolicyParameter.all {
+            digests["policy.\(parameter.name)"] = parameter.value(in: configuration.policy).bitPattern
+        }
+        digests["registration"] = configuration.openRegistration ? 1 : 0
+        for (name, value) in Self.limits(configuration) { digests["limits.\(name)"] = UInt64(value) }
+        let ofTopics = Self.topicPolicies(configuration) + Self.topicTasks(configuration)
+        for (place, digest) in ofTopics.sorted(by: { $0.key < $1.key }).enumerated() {
+            guard place >= self.topicsMax else {
+                digests[digest.key] = digest.value
+                continue
+            }
+            var rest = Fingerprint(continuing: digests["topics"])
+            rest.mix(digest.key)
+            rest.mix(digest.value)
+            digests["topics"] = rest.value
+        }
+        return digests
+    }
+
+    /// The keys that are not the same in all, in their order.
+    ///
+    /// - Parameter gateways: the digests of each gateway. One of another version may know other keys: only topics'
+    ///   count as different when they are not there.
+    package static func differences(_ gateways: [[String: UInt64]]) -> [String] {
+        guard gateways.count > 1 else { return [] }
+        let keys = gateways.reduce(into: Set<String>()) { $0.formUnion($1.keys) }
+        return keys.sorted().filter { key in
+            let values = gateways.map { $0[key] }
+            let known = Set(values.compactMap { $0 })
+            return known.count > 1 || (key.hasPrefix("topics") && values.contains(nil))
+        }
+    }
+
+    private static func limits(_ configuration: EngineConfiguration) -> [(name: String, value: Int)] {
+        [
+            ("devicesMax", configuration.devicesMax), ("devicesPerTopicMax", configuration.devicesPerTopicMax),
+            ("topicsMax", configuration.topicsMax), ("streamsPerDeviceMax", configuration.streamsPerDeviceMax),
+            ("taskRequestsMax", configuration.taskRequestsMax),
+            ("pushesPerDeviceMax", configuration.pushRate.pushesMax),
+            ("pushesPerDeviceSeconds", configuration.pushRate.seconds),
+        ]
+    }
+
+    private static func topicPolicies(_ configuration: EngineConfiguration) -> [(key: String, value: UInt64)] {
+        configuration.topicPolicies.compactMap { topic, parameters in
+            guard parameters != configuration.policy else { return nil }
+            var fingerprint = Fingerprint()
+            for parameter in PolicyParameter.all {
+                fingerprint.mix(parameter.name)
+                fingerprint.mix(parameter.value(in: parameters).bitPattern)
+            }
+            return ("topics.\(topic).policy", fingerprint.value)
+        }
+    }
+
+    private static func topicTasks(_ configuration: EngineConfiguration) -> [(key: String, value: UInt64)] {
+        let permitted = configuration.permittedTasks
+        return permitted.namedTopics.compactMap { topic in
+            guard let patterns = permitted[topic] else { return nil }
+            var fingerprint = Fingerprint()
+            for pattern in patterns.map(\.text).sorted() { fingerprint.mix(pattern) }
+            return ("topics.\(topic).tasks", fingerprint.value)
+        }
+    }
+
+    /// 64 bits, the same in every process.
+    private struct Fingerprint {
+        private(set) var value: UInt64 = 0xE703_7ED1_A0B4_28DB
+
+        init() {}
+
+        /// Goes on where another ended, if there was one.
+        init(continuing before: UInt64?) { self.value = before ?? self.value }
+
+        mutating func mix(_ number: UInt64) {
+            self.value = FoldedProduct.of(self.value ^ number, 0xA076_1D64_78BD_642F)
+        }
+
+        mutating func mix(_ text: String) {
+            for byte in text.utf8 { self.mix(UInt64(byte)) }
+            // No name holds a zero.
+            self.mix(0)
+        }
+    }
+}

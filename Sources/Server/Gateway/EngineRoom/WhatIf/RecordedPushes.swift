@@ -1,0 +1,61 @@
+import Engine
+import Policy
+import Wire
+
+/// The pushes of one device as the history has them, and what became of them.
+struct RecordedPushes {
+    /// One push that could wake the device.
+    struct Push {
+        let at: Instant
+        /// nil when the history was written before it kept them.
+        let terms: PushTerms?
+    }
+
+    /// How a wake was answered.
+    struct Answer {
+        let outcome: WakeOutcome
+        /// Milliseconds after its launch.
+        let delay: Int64
+        /// Whether the worker was given more time.
+        let wasExtended: Bool
+    }
+
+    private(set) var pushes: [Push] = []
+    private(set) var answers: [Answer] = []
+    /// How often conditions were reported; the history does not keep which.
+    private(set) var conditionReports = 0
+    private(set) var outcome = ReplayOutcome()
+    private var launchedAt: Instant?
+    private var wasExtended = false
+
+    /// - Parameter recent: what happened to the device last, the newest first.
+    init(recent: [HistoryEvent], _ offset: WallOffset) {
+        for event in recent.reversed() { self.append(event, at: offset.wall(event.at)) }
+    }
+
+    private mutating func append(_ event: HistoryEvent, at wall: Int64) {
+        switch event.kind {
+        case .push(.noWake), .registered, .removed: break
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        case .push(let disposition):
+            self.pushes.append(Push(at: event.at, terms: event.terms))
+            self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)
+            if event.related != nil { self.outcome.pushesCoalesced(1) }
+        case .launch(let attempt, let coalesced):
+            self.launchedAt = event.at
+            self.wasExtended = false
+            self.outcome.launched(at: wall, attempt: Int(attempt), coalesced: Int(coalesced))
+        case .result(let result):
+            if let launchedAt = self.launchedAt {
+                let delay = max(0, event.at.milliseconds - launchedAt.milliseconds)
+                self.answers.append(Answer(outcome: result, delay: delay, wasExtended: self.wasExtended))
+                self.outcome.ended(result)
+            }
+            self.launchedAt = nil
+            if event.related != nil { self.outcome.pushesCoalesced(1) }
+        case .discard: self.outcome.pushDiscarded()
+        case .conditions: self.conditionReports += 1
+        case .extended: self.wasExtended = true
+        }
+    }
+}

@@ -1,0 +1,39 @@
+import Policy
+package import Wire
+
+/// Policy parameters to try on what was recorded: `{"policy": {"launchInterval": 600}}`.
+package struct WhatIf: Sendable {
+    /// What differs from the policy in force, in the units of the configuration.
+    let changes: [(parameter: PolicyParameter, value: Double)]
+
+    /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
+    package init(_ body: JSONValue) throws(APIError) {
+        if let other = body.members.first(where: { $0.name != "policy" }) {
+            throw Self.fault("\(other.name) is not a member of a what-if; it takes policy alone.")
+        }
+        guard case .object(let members)? = body["policy"] else {
+            throw Self.fault("policy is \(body["policy"]?.kind ?? "missing"); send an object of parameters.")
+        }
+        var changes: [(parameter: PolicyParameter, value: Double)] = []
+        var parameters = Parameters()
+        for member in members {
+            guard let parameter = PolicyParameter(member.name) else {
+                let names = PolicyParameter.all.map(\.name)
+                let nearest = NearestMatch.find(member.name, in: names).map { "; did you mean \($0)?" } ?? "."
+                let known = names.joined(separator: ", ")
+                throw Self.fault("\(member.name) is not a parameter\(nearest) Parameters are \(known).")
+            }
+            guard case .number(let number) = member.value else {
+                throw Self.fault("\(parameter.name) is \(member.value.described); it takes \(parameter.requirement).")
+            }
+            guard parameter.set(number.double, in: &parameters) else {
+                throw Self.fault("\(parameter.name) is \(number.text); it takes \(parameter.requirement).")
+            }
+            changes.removeAll { $0.parameter == parameter }
+            changes.append((parameter, number.double))
+        }
+        self.changes = changes
+    }
+
+    private static func fault(_ message: String) -> APIError { APIError(400, "BadPolicy", message) }
+}

@@ -1,0 +1,120 @@
+import Engine
+import Platform
+import PostgresStore
+import ServiceManager
+import Storage
+import Wire
+
+/// Makes the engine of a gateway whose store is a database that others may share.
+struct DatabaseEngine: Sendable {
+    let configuration: GatewayConfiguration
+    let shared: SharedParts
+    let workers: WorkersAsked
+    let history: any HistoryService
+    let meter: LimitMeter
+    let status: ServiceStatus
+    /// What operators know this gateway by.
+    let name: String
+
+    /// The history that reads what transactions have written of it.
+    static func history(
+        _ configuration: GatewayConfiguration,
+        _ shared: SharedParts,
+        _ limits: HistoryLimits
+    ) throws -> any HistoryService {
+        let address = try configuration.storeSettings().address
+        return try DatabaseHistory(mailboxes: shared.mailboxes) { PostgresHistory(address, limits: limits) }
+    }
+
+    /// On the engine's thread: waits until the database is there, or not.
+    ///
+    /// - Throws: why there is none that a gateway can use.
+    func make() throws(StoreError) -> any GatewayEngine {
+        let settings = try self.configuration.storeSettings()
+        let bell = StoreBell()
+        let mailbox = self.shared.engine
+        let log = self.shared.log
+        let ring: @Sendable () -> Void = {
+            bell.ring()
+            mailbox.ring()
+        }
+        let store = try PostgresStore(settings, ring: ring, onWarning: { log.write(.databaseSetting, ["cause": $0]) })
+        do throws(StoreError) {
+            let key = try Self.historyKey(settings)
+            try self.history.open()
+            return self.engine(store, key, bell)
+        } catch {
+            store.stop()
+            throw error
+        }
+    }
+
+    private func engine(_ store: PostgresStore, _ historyKey: HashKey, _ bell: StoreBell) -> SharedGatewayEngine {
+        var report = GatewayReport(name: self.name, version: wakeGateVersion)
+        report.digests = ConfigurationDigests.digests(of: self.configuration.engine)
+        return SharedGatewayEngine(
+            configuration: self.configuration.engine,
+            historyKey: historyKey,
+            workers: self.workers,
+            report: report,
+            wakeBytesPerStreamMax: self.configuration.limits.wakeBytesPerStreamMax,
+            store: store,
+            waitForStore: { bell.wait(milliseconds: $0) },
+            outlet: GroupOutlet(
+                mailboxes: self.shared.mailboxes,
+                history: self.history,
+                events: self.shared.services.events
+            ),
+            meter: self.meter,
+            live: self.shared.services.live,
+            limitWatch: LimitWatch(self.shared.log),
+            onStatus: { self.storeChanged($0) },
+            onUnlike: { self.differencesChanged($0) },
+            onLocks: { self.locksChanged($0) }
+        )
+    }
+
+    /// What all gateways number devices with in the history: who comes first makes it.
+    private static func historyKey(_ settings: StoreSettings) throws(StoreError) -> HashKey {
+        let made = HistoryKey.passing()
+        var content = ByteBuffer()
+        content.append(memoryOf: made.first.littleEndian)
+        content.append(memoryOf: made.second.littleEndian)
+        let kept = try SharedValue.find(StateExport.historyKeyName, orKeep: content.view.array, settings)
+        guard kept.count == 16 else {
+            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+        }
+        return kept.withByteView { bytes in
+            HashKey((UInt64(littleEndian: bytes.load(UInt64.self, at: 0)), UInt64(littleEndian: bytes.word(at: 8))))
+        }
+    }
+
+    /// The database cannot be used for now, for this cause; nil when it can.
+    private func storeChanged(_ error: StoreError?) {
+        self.status.storeAbsent(error?.message)
+        if let error {
+            self.shared.log.write(.storeDetached, ["cause": error.message])
+        } else {
+            self.shared.log.write(.storeAttached, ["name": self.name])
+        }
+    }
+
+    /// The locks of other sessions that devices wait for, when they are others than before.
+    private func locksChanged(_ locks: [DeviceLocks]) {
+        if locks.isEmpty { self.shared.log.write(.devicesUnlocked) }
+        for lock in locks {
+            self.shared.log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.session])
+        }
+    }
+
+    /// The keys of the configuration that are not the same in all gateways, when they are others than before.
+    private func differencesChanged(_ keys: [String]) {
+        if keys.isEmpty {
+            self.shared.log.write(.configurationsAgree)
+        } else {
+            self.shared.log.write(.configurationsDiffer, ["keys": keys.joined(separator: ", ")])
+        }
+    }
+}
+
+extension PostgresHistory: SharedHistorySource {}

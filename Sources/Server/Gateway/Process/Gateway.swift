@@ -1,0 +1,349 @@
+package import Engine
+import HTTPClient
+import HTTPTransport
+package import Platform
+package import ServiceManager
+import Storage
+import Synchronization
+import Wire
+
+/// A gateway: listeners, loops, and the engine behind them.
+package final class Gateway: Sendable {
+    /// Where it accepts, with the ports it really got.
+    package let addresses: BoundAddresses
+    private let server: HTTPServer
+    private let engine: EngineThread
+    private let history: any HistoryService
+    private let shared: SharedParts
+    private let reloads: ReloadService
+    private let webhooks: WebhookService
+    /// The webhooks to begin with.
+    private let hooks: [Webhook]
+    /// Who is told what happens, in this process; nil when nobody is.
+    private let follower = Mutex<EventFollower?>(nil)
+
+    /// Binds every address and reads what was kept; connections wait until `start`.
+    ///
+    /// - `source`: where a reload reads the configuration again; nil when it cannot.
+    /// - `log`: hears of what an operator would act on.
+    /// - `status`: hears how it is.
+    /// - `onStoreFailed`: called once, when nothing can be stored any more.
+    /// - `onIdle`: called from a loop, during a shutdown, when the last connection has ended.
+    /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
+    ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
+    ///   webhooks are configured and libcurl cannot be set up.
+    package init(
+        _ configuration: GatewayConfiguration,
+        source: ConfigurationSource? = nil,
+        log: GatewayLog,
+        status: ServiceStatus = ServiceStatus(),
+        onStoreFailed: @escaping @Sendable () -> Void = {},
+        onIdle: @escaping @Sendable () -> Void
+    ) throws {
+        let certificate = try ServerCertificate(configuration)
+        let (listeners, roles, areLocal) = try Self.listeners(configuration, certificate)
+        let tokens = try Self.tokens(configuration, log)
+        let loopCount = HTTPServer.processorCount
+        let watches = try CredentialWatches(configuration, log: log)
+        let reloads = ReloadService(configuration, source: source, log: log, onStage: { status.reloaded($0) })
+        let shared = SharedParts(
+            configuration: configuration,
+            roles: roles,
+            areLocal: areLocal,
+            tokens: tokens,
+            loopCount: loopCount,
+            providerKeys: watches.providerKeys?.keys,
+            clientTrusts: watches.clientTrust?.trusts,
+            reloads: reloads,
+            log: log,
+            onIdle: onIdle
+        )
+        self.reloads = reloads
+        self.shared = shared
+        let server = try HTTPServer(listeners: listeners, limits: configuration.limits.transport, loopCount: loopCount)
+        {
+            LoopHandler(loop: $0, shared: shared)
+        }
+        // Loops and handlers hold each other: what fails below leaves the server there, but must not leave its files.
+        var isReady = false
+        defer { if !isReady { server.removeSocketFiles() } }
+        self.server = server
+        self.addresses = Self.addresses(configuration, self.server.boundAddresses)
+        shared.services.live.attach(edge: self.addresses.edge.addresses.first)
+        shared.services.metrics.attach(Self.metricSources(reloads, roles, self.server))
+        self.webhooks = Self.webhooks(shared, log)
+        self.hooks = try WebhookService.webhooks(configuration)
+        try self.webhooks.prepare(self.hooks)
+        let store = GatewayStore(configuration)
+        let (history, make) = try Self.engine(
+            configuration,
+            shared,
+            store,
+            workers: tokens.workersAsked,
+            tallies: server.tallies,
+            status,
+            name: MemberName.name(of: self.addresses),
+            onStoreFailed
+        )
+        self.history = history
+        self.engine = try EngineThread(mailbox: shared.engine, pulse: shared.enginePulse, make: make)
+        self.attachReloads(certificate, watches)
+        shared.services.backups.removeLeftovers()
+        isReady = true
+    }
+
+    /// Tells of what is given up next: when this returns the line is written, since the log's thread could end with the
+    /// process before it came to it.
+    package static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
+        log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
+        log.flush()
+    }
+
+    private static func tokens(
+        _ configuration: GatewayConfiguration,
+        _ log: GatewayLog
+    ) throws(CredentialError) -> TokenCheck {
+        var tokens = configuration.tokenCheck { log.write(.tokensUnreadable, ["cause": $0]) }
+        try tokens.refresh()
+        // What it comes to is for the state; loops tell of a key that comes later.
+        _ = tokens.takeFirstKey()
+        return tokens
+    }
+
+    private static func history(
+        _ store: GatewayStore,
+        _ key: HashKey,
+        _ shared: SharedParts,
+        prepare: @escaping @Sendable () throws(StoreError) -> Void
+    ) throws(ThreadFailure) -> HistoryThread {
+        let log = shared.log
+        return try HistoryThread(
+            mailboxes: shared.mailboxes,
+            tally: shared.tally,
+            journal: store.journalEvents,
+            onDropped: { log.write(.historyEventsDropped, ["events": "\($0)"]) },
+            onFault: { log.write(.history, ["trouble": "the history is not whole: \($0)"]) },
+            prepare: prepare,
+            makeFile: { store.openHistory(key: key) { log.write(.history, ["trouble": $0.message]) } }
+        )
+    }
+
+    /// The history, and what makes the engine on its thread: with a journal of this gateway's own, or with the database
+    /// that gateways share.
+    private static func engine(
+        _ configuration: GatewayConfiguration,
+        _ shared: SharedParts,
+        _ store: GatewayStore,
+        workers: WorkersAsked,
+        tallies: [LimitTally<TransportLimit>],
+        _ status: ServiceStatus,
+        name: String,
+        _ onStoreFailed: @escaping @Sendable () -> Void
+    ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
+        let log = shared.log
+        let historyKey = try store.historyKey()
+        if configuration.database == nil {
+            let history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
+            let make = Self.embeddedEngine(
+                configuration,
+                shared,
+                store,
+                historyKey.key,
+                workers: workers,
+                history,
+                tallies: tallies
+            ) { error in
+                log.write(.storeFailed, ["cause": error.message])
+                status.storeFailed(error.message)
+                onStoreFailed()
+            }
+            return (history, make)
+        } else {
+            let engine = DatabaseEngine(
+                configuration: configuration,
+                shared: shared,
+                workers: workers,
+                history: try DatabaseEngine.history(configuration, shared, store.historyLimits),
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                status: status,
+                name: name
+            )
+            return (engine.history, { () throws(StoreError) in try engine.make() })
+        }
+    }
+
+    /// Makes the engine that has the state folder to itself.
+    private static func embeddedEngine(
+        _ configuration: GatewayConfiguration,
+        _ shared: SharedParts,
+        _ store: GatewayStore,
+        _ historyKey: HashKey,
+        workers: WorkersAsked,
+        _ history: HistoryThread,
+        tallies: [LimitTally<TransportLimit>],
+        onFailure: @escaping @Sendable (StoreError) -> Void
+    ) -> @Sendable () throws(StoreError) -> any GatewayEngine {
+        let log = shared.log
+        return { () throws(StoreError) in
+            try EmbeddedGatewayEngine(
+                configuration: configuration.engine,
+                historyKey: historyKey,
+                workers: workers,
+                jumpWatch: ClockJumpWatch(configuration, log),
+                wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
+                store: try store.openJournal(history.retention, log),
+                outlet: GroupOutlet(
+                    mailboxes: shared.mailboxes,
+                    history: history,
+                    events: shared.services.events
+                ),
+                meter: LimitMeter(loops: tallies, gateway: shared.tally),
+                live: shared.services.live,
+                limitWatch: LimitWatch(log),
+                ring: {
+                    var nothing = CommandBatch()
+                    shared.engine.perform(&nothing)
+                },
+                onLossAccepted: { Self.tell($0, log) },
+                onFailure: onFailure
+            )
+        }
+    }
+
+    private func attachReloads(_ certificate: ServerCertificate?, _ watches: CredentialWatches) {
+        let target = ReloadService.Target(
+            server: self.server,
+            history: self.history,
+            webhooks: self.webhooks,
+            certificate: certificate,
+            watches: watches
+        )
+        self.reloads.attach(target, self.shared)
+    }
+
+    /// Starts accepting.
+    package func start() throws {
+        try self.server.start()
+        self.webhooks.begin(self.hooks)
+    }
+
+    /// Has somebody told what happens from now on, on a thread of its own; once.
+    package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
+        let follower = try EventFollower(self.shared.services.events, tell)
+        self.follower.withLock { $0 = follower }
+    }
+
+    /// The threads that must turn for anybody to be answered: the loops and the engine.
+    var watched: [Watchdog.Watched] {
+        let loops = zip(self.shared.loopPulses, self.server.loops).map { pulse, loop in
+            Watchdog.Watched(pulse) { loop.wake() }
+        }
+        return loops + [Watchdog.Watched(self.shared.enginePulse) { [engine = self.shared.engine] in engine.ring() }]
+    }
+
+    /// Reads the configuration again, and brings it into force; what that came to is logged.
+    package func reload() {
+        self.reloads.start()
+    }
+
+    /// How long a shutdown waits for wakes in flight, as of now.
+    package var drainTimeoutMilliseconds: Int64 { self.reloads.drainTimeoutMilliseconds }
+
+    /// A shutdown has begun.
+    package var isDraining: Bool { self.shared.isDraining }
+
+    /// Begins a shutdown: nothing new is launched, results are still taken, connections end when they carry no wake.
+    package func drain() {
+        self.shared.drain()
+    }
+
+    /// Ends every connection and every thread.
+    ///
+    /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
+    /// still in flight are lost at the next start, which takes their attempt back.
+    package func stop() {
+        self.reloads.stop()
+        self.engine.stop()
+        self.server.stop()
+        self.webhooks.stop()
+        self.history.stop()
+        self.follower.withLock { $0 }?.stop()
+    }
+
+    /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
+    private static func webhooks(_ shared: SharedParts, _ log: GatewayLog) -> WebhookService {
+        WebhookService { hooks throws(HTTPClientError) in
+            try WebhookThread(
+                hooks,
+                mailbox: shared.mailboxes.webhooks,
+                engine: shared.engine,
+                log: log,
+                onDrained: { shared.connectionsChanged(by: -1) }
+            )
+        } onBegun: {
+            shared.connectionsChanged(by: 1)
+        }
+    }
+
+    private static func metricSources(
+        _ reloads: ReloadService,
+        _ roles: [ListenerRole],
+        _ server: HTTPServer
+    ) -> MetricsDesk.Sources {
+        MetricsDesk.Sources(
+            connections: {
+                zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
+                    if let place = counts.firstIndex(where: { $0.role == listener.0 }) {
+                        counts[place].count += listener.1
+                    } else {
+                        counts.append((role: listener.0, count: listener.1))
+                    }
+                }
+            },
+            certificateExpiry: { server.certificateExpiry },
+            topics: { reloads.topics }
+        )
+    }
+
+    /// Operators' connections that are accepted when `connectionsMax` others are open: to see why.
+    private static let operatorsReserve = 16
+
+    private static func listeners(
+        _ configuration: GatewayConfiguration,
+        _ certificate: ServerCertificate?
+    ) throws -> ([Listener], [ListenerRole], [Bool]) {
+        var listeners: [Listener] = []
+        var areLocal: [Bool] = []
+        var roles: [ListenerRole] = []
+        for (setting, role) in Self.settings(configuration) where !setting.isOff {
+            for address in setting.addresses {
+                let listener = Listener(
+                    address: try ListenAddress.parse(address),
+                    tls: role == .edge ? certificate?.context : nil,
+                    streamsAtFirst: configuration.appleStreamLimit && role != .admin ? 1 : nil,
+                    connectionsReserved: role == .admin ? Self.operatorsReserve : 0,
+                    descriptor: configuration.inheritedSockets.first { $0.address == address }?.descriptor
+                )
+                listeners.append(listener)
+                roles.append(role)
+                areLocal.append(ListenSetting.isLocal(address) || !configuration.callerNetworks.isEmpty)
+            }
+        }
+        return (listeners, roles, areLocal)
+    }
+
+    private static func settings(_ configuration: GatewayConfiguration) -> [(ListenSetting, ListenerRole)] {
+        [(configuration.edge, .edge), (configuration.admin, .admin), (configuration.plain, .plain)]
+    }
+
+    /// Gives each setting its share of the bound addresses, in the order in which they were bound.
+    private static func addresses(_ configuration: GatewayConfiguration, _ bound: [String]) -> BoundAddresses {
+        var rest = bound[...]
+        let shares = Self.settings(configuration).map { setting, _ in
+            let share = Array(rest.prefix(setting.addresses.count))
+            rest = rest.dropFirst(share.count)
+            return setting.isList || share.isEmpty ? ListenSetting(share) : ListenSetting(share[0])
+        }
+        return BoundAddresses(edge: shares[0], admin: shares[1], plain: shares[2])
+    }
+}

@@ -1,0 +1,276 @@
+import Policy
+import Wire
+
+/// One key of the configuration: its name, what it takes, and where its value goes.
+package struct ConfigurationKey: Sendable {
+    /// The full name, such as `tls.certificate`.
+    package let name: String
+    /// What the value must be, for messages and manuals.
+    package let requirement: String
+    /// What the key is for, in one line.
+    package let summary: String
+    /// Whether the value is text, so that `--set` takes it as it stands.
+    let isText: Bool
+    /// Takes the value over, or returns false when it is not what `requirement` says.
+    let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
+    /// The value that a configuration has, as `assign` takes it.
+    let value: @Sendable (GatewayConfiguration) -> JSONValue
+    /// What is wrong with a value that `assign` does not take, where `requirement` does not say it, or the value must
+    /// not be shown; nil where it does.
+    var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
+
+    /// The value when nothing is set, as a file would have it.
+    package var defaultText: String {
+        let text = self.value(GatewayConfiguration()).text
+        return text == "null" && self.requirement == ListenSetting.requirement ? "\"off\"" : text
+    }
+
+    /// Whether another value is in force only after a restart.
+    package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
+
+    /// What the sockets, the files and the agreements with peers that are connected were made with.
+    private static let namesThatNeedRestart: Set<String> = [
+        "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
+        "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
+        "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
+        "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
+        "limits.readBytesPerTurn",
+    ]
+}
+
+extension ConfigurationKey {
+    /// The parameters of a launch policy, of all topics or of one.
+    static let parameters = PolicyParameter.all
+
+    /// Every key but those of the section `topics`.
+    package static let all: [ConfigurationKey] =
+        ConfigurationKey.listeners + ConfigurationKey.places + ConfigurationKey.behaviour + ConfigurationKey.files
+        + ConfigurationKey.logging + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
+        + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
+
+    private static let listeners = [
+        ConfigurationKey(listen: "edge", \.edge, "where providers and workers connect (HTTP/2 over TLS)"),
+        ConfigurationKey(listen: "admin", \.admin, "where operators connect (cleartext)"),
+        ConfigurationKey(listen: "plain", \.plain, "the edge routes in cleartext"),
+        ConfigurationKey(flag: "insecure", \.isInsecure, "allow cleartext on addresses other than loopback"),
+    ]
+
+    private static let places =
+        [ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder")] + ConfigurationKey.store
+
+    private static let behaviour = [
+        ConfigurationKey(
+            flag: "unaskedWorkers",
+            \.mayWorkersGoUnasked,
+            "ask no worker of this machine for proof, although they had to show some before"
+        ),
+        ConfigurationKey(choice: "registration", \.registration, "how a device token becomes known"),
+        ConfigurationKey(
+            flag: "strictBackgroundPriority",
+            \.strictBackgroundPriority,
+            "refuse background pushes of priority 10, as real APNs does"
+        ),
+        ConfigurationKey(
+            flag: "operatorTestPushes",
+            \.permitsTestPushes,
+            "let operators send pushes from the dashboard and POST /v1/devices/TOKEN/push; on in dev"
+        ),
+        ConfigurationKey(
+            orNull: "environment",
+            \.environment,
+            "which APNs this stands for: keys and certificates of the other one are refused"
+        ),
+        ConfigurationKey(
+            flag: "appleStreamLimit",
+            \.appleStreamLimit,
+            "one stream a connection until its first push with a good provider token, as real APNs has it"
+        ),
+        ConfigurationKey(
+            name: "drainTimeout",
+            requirement: "a number of seconds from 0 to 3600",
+            summary: "how long a shutdown waits for wakes in flight",
+            isText: false,
+            assign: { configuration, value in
+                guard case .number(let number) = value else { return false }
+                let seconds = number.double
+                guard seconds >= 0, seconds <= 3600 else { return false }
+                configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.drainTimeoutMilliseconds) / 1000)) }
+        ),
+        ConfigurationKey(
+            name: "clockJumpMax",
+            requirement: "a number of seconds from 60 to \(Parameters.secondsMax)",
+            summary: "the longest time that the wall clock is believed to have passed while the machine was off",
+            isText: false,
+            assign: { configuration, value in
+                guard case .number(let number) = value else { return false }
+                let seconds = number.double
+                guard seconds >= 60, seconds <= Double(Parameters.secondsMax) else { return false }
+                configuration.clockJumpMaxMilliseconds = Int64((seconds * 1000).rounded())
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.clockJumpMaxMilliseconds) / 1000)) }
+        ),
+    ]
+
+    private static let files = [
+        ConfigurationKey(file: "tls.certificate", \.certificateFile, "the server's certificate chain, PEM"),
+        ConfigurationKey(file: "tls.key", \.privateKeyFile, "the server's private key, PEM"),
+        ConfigurationKey(file: "tls.clientCA", \.clientCAFile, "the authorities of client certificates, PEM"),
+        ConfigurationKey(file: "tls.clientCRL", \.clientCRLFile, "what those authorities have revoked, PEM"),
+        ConfigurationKey(file: "providerKeys", \.providerKeysFolder, "the folder of providers' public keys"),
+    ]
+
+    private static let logging = [
+        ConfigurationKey(choice: "log.level", \.logLevel, "the least important line that is logged"),
+        ConfigurationKey(choice: "log.format", \.logFormat, "how log lines are written"),
+    ]
+
+    typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
+
+    private init(listen name: String, _ field: any Field<ListenSetting>, _ summary: String) {
+        self.init(
+            name: name,
+            requirement: ListenSetting.requirement,
+            summary: summary,
+            isText: false,
+            assign: {
+                guard let setting = ListenSetting($1) else { return false }
+                $0[keyPath: field] = setting
+                return true
+            },
+            value: { $0[keyPath: field].value }
+        )
+    }
+
+    init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
+        self.init(
+            name: name,
+            requirement: "true or false",
+            summary: summary,
+            isText: false,
+            assign: {
+                guard case .bool(let flag) = $1 else { return false }
+                $0[keyPath: field] = flag
+                return true
+            },
+            value: { .bool($0[keyPath: field]) }
+        )
+    }
+
+    private init(
+        text name: String,
+        _ field: any Field<String>,
+        _ requirement: String,
+        _ summary: String
+    ) {
+        self.init(
+            name: name,
+            requirement: requirement,
+            summary: summary,
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1, !text.isEmpty else { return false }
+                $0[keyPath: field] = text
+                return true
+            },
+            value: { .string($0[keyPath: field]) }
+        )
+    }
+
+    private init(file name: String, _ field: any Field<String?>, _ summary: String) {
+        self.init(
+            name: name,
+            requirement: "a path, or null",
+            summary: summary,
+            isText: true,
+            assign: {
+                switch $1 {
+                case .null: $0[keyPath: field] = nil
+                case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
+                case .string, .bool, .number, .array, .object: return false
+                }
+                return true
+            },
+            value: { $0[keyPath: field].map { .string($0) } ?? .null }
+        )
+    }
+
+    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
+        choice name: String,
+        _ field: any Field<Choice>,
+        _ summary: String
+    ) {
+        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+        self.init(
+            name: name,
+            requirement: choices,
+            summary: summary,
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
+                $0[keyPath: field] = choice
+                return true
+            },
+            value: { .string($0[keyPath: field].rawValue) }
+        )
+    }
+
+    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
+        orNull name: String,
+        _ field: any Field<Choice?>,
+        _ summary: String
+    ) {
+        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
+        self.init(
+            name: name,
+            requirement: "\(choices), or null",
+            summary: summary,
+            isText: true,
+            assign: {
+                switch $1 {
+                case .null: $0[keyPath: field] = nil
+                case .string(let text):
+                    guard let choice = Choice(rawValue: text) else { return false }
+                    $0[keyPath: field] = choice
+                case .bool, .number, .array, .object: return false
+                }
+                return true
+            },
+            value: { $0[keyPath: field].map { .string($0.rawValue) } ?? .null }
+        )
+    }
+
+    private init(limit: GatewayLimit) {
+        self.init(
+            name: "limits.\(limit.name)",
+            requirement: limit.requirement,
+            summary: "a bound of the gateway, in \(limit.unit)",
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1, let value = Int(exactly: number.double),
+                    limit.range.contains(value)
+                else { return false }
+                $0.limits[keyPath: limit.field] = value
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.limits[keyPath: limit.field]))) }
+        )
+    }
+
+    private init(parameter: PolicyParameter) {
+        self.init(
+            name: "policy.\(parameter.name)",
+            requirement: parameter.requirement,
+            summary: parameter.summary,
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1 else { return false }
+                return parameter.set(number.double, in: &$0.policy)
+            },
+            value: { .number(JSONNumber(parameter.value(in: $0.policy))) }
+        )
+    }
+}

@@ -1,0 +1,260 @@
+import Engine
+package import FoundationEssentials
+import Glibc
+import HTTPTransport
+import Platform
+import Policy
+import Wire
+
+/// Reads a configuration and finds every fault in it, not only the first.
+package struct ConfigurationLoader {
+    /// The largest configuration file, in bytes.
+    package static let fileBytesMax = 4 << 20
+    /// The sections other than topics; a section holds keys and is no key itself.
+    private static let sections: Set<String> = ["tls", "policy", "limits", "log"]
+    private static let keys = Dictionary(uniqueKeysWithValues: ConfigurationKey.all.map { ($0.name, $0) })
+
+    private var configuration: GatewayConfiguration
+    private var faults: [ConfigurationFault] = []
+    /// Applied after every other key, because a topic starts from the policy that is set for all.
+    private var topicAssignments: [ConfigurationAssignment] = []
+
+    private init(base: GatewayConfiguration) {
+        self.configuration = base
+    }
+
+    /// Reads the file at `path`, if any, and then `settings`, each `KEY=VALUE`, which win.
+    ///
+    /// - Throws: `ConfigurationError` with every fault of the file's and the settings' keys.
+    package static func load(
+        file path: String?,
+        settings: [String] = [],
+        base: GatewayConfiguration = GatewayConfiguration()
+    ) throws(ConfigurationError) -> GatewayConfiguration {
+        var text: Data?
+        if let path { text = try self.contents(of: path, bytesMax: self.fileBytesMax, option: "--config") }
+        return try self.load(text: text, name: path ?? "configuration", settings: settings, base: base)
+    }
+
+    /// Reads JSON5 `text`, if any, and then `settings`; `name` stands for the text in messages.
+    package static func load(
+        text: Data?,
+        name: String,
+        settings: [String] = [],
+        base: GatewayConfiguration = GatewayConfiguration()
+    ) throws(ConfigurationError) -> GatewayConfiguration {
+        var loader = ConfigurationLoader(base: base)
+        // Where nothing of the file is known every other fault would only follow from this one.
+        if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
+        for setting in settings { loader.read(setting: setting) }
+        loader.assignTopics()
+        guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults, rest: loader.configuration) }
+        return loader.configuration
+    }
+
+    /// Reads a whole file.
+    ///
+    /// - `option`: what names the file on the command line, for messages.
+    package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
+        guard !OrdinaryFile.isOther(path) else {
+            let fault = ConfigurationFault(
+                key: path,
+                problem: "is no ordinary file",
+                remedy: "name a readable file with \(option)"
+            )
+            throw ConfigurationError(faults: [fault])
+        }
+        do throws(SystemError) {
+            let bytes = try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax + 1)
+            if bytes.count <= bytesMax { return Data(bytes) }
+        } catch {
+            let fault = ConfigurationFault(
+                key: path,
+                problem: "cannot be read (\(error.reason))",
+                remedy: "name a readable file with \(option)"
+            )
+            throw ConfigurationError(faults: [fault])
+        }
+        let fault = ConfigurationFault(
+            key: path,
+            problem: "is larger than \(bytesMax) bytes",
+            remedy: "name another file with \(option)"
+        )
+        throw ConfigurationError(faults: [fault])
+    }
+}
+
+extension ConfigurationLoader {
+    /// Reads the file's text.
+    ///
+    /// - Returns: what keeps all of it from being known; nil when nothing does.
+    private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
+        do throws(JSON5Fault) {
+            let value = try JSONValue.json5(text)
+            guard case .object = value else {
+                let remedy = "write an object: { edge: \"127.0.0.1:2197\" }"
+                return ConfigurationFault(key: name, problem: "holds \(value.described)", remedy: remedy)
+            }
+            self.visit(ConfigurationAssignment(path: [], value: value))
+            return nil
+        } catch {
+            return ConfigurationFault(key: name, problem: error.problem, remedy: error.remedy)
+        }
+    }
+
+    private mutating func read(setting: String) {
+        guard let assignment = ConfigurationAssignment(setting: setting) else {
+            return self.fault("--set \(setting)", "has no value", "write --set KEY=VALUE")
+        }
+        if let fault = assignment.fault { return self.fault("--set \(assignment.name)", fault.problem, fault.remedy) }
+        self.visit(assignment)
+    }
+
+    private mutating func fault(_ key: String, _ problem: String, _ remedy: String) {
+        self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
+    }
+
+    /// Goes down to the keys of a section, in the order of their names.
+    private mutating func visit(_ assignment: ConfigurationAssignment) {
+        guard Self.isSection(assignment.path) else { return self.assign(assignment) }
+        guard case .object(let members) = assignment.value else {
+            let example =
+                assignment.path.first == "topics"
+                ? "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
+                : "write an object: { ... }"
+            return self.fault(assignment.name, "is \(assignment.value.described)", example)
+        }
+        for member in members {
+            self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
+        }
+        // A topic without a parameter of its own is known all the same, and so is a webhook's section.
+        if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
+    }
+
+    private static func isSection(_ path: [String]) -> Bool {
+        guard let first = path.first else { return true }
+        guard first == "topics" else { return path.count == 1 && self.sections.contains(first) }
+        return path.count <= 2 || (path.count == 3 && ConfigurationAssignment.topicSections.contains(path[2]))
+    }
+
+    /// Whether a path leads to a topic's webhook, or into its section.
+    private static func isWebhook(_ path: [String]) -> Bool {
+        path.count >= 3 && path[0] == "topics" && path[2] == "webhook"
+    }
+
+    private mutating func assign(_ assignment: ConfigurationAssignment) {
+        if assignment.path.first == "topics" {
+            self.topicAssignments.append(assignment)
+            return
+        }
+        guard let key = Self.keys[assignment.name] else { return self.unknown(assignment.path) }
+        let value = self.textual(assignment, isText: key.isText)
+        guard !key.assign(&self.configuration, value) else { return }
+        if let fault = key.fault(value) { return self.faults.append(fault) }
+        self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
+    }
+
+    /// The value; for a key of text as it was written on the command line, whatever else it could be.
+    private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
+        guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
+        if case .string = assignment.value { return assignment.value }
+        return .string(written)
+    }
+}
+
+extension ConfigurationLoader {
+    private mutating func assignTopics() {
+        for assignment in self.topicAssignments {
+            let topic = assignment.path[1]
+            guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+                self.fault("topics.\(topic)", "is no topic", "write a name such as com.example.app")
+                continue
+            }
+            guard !Self.isWebhook(assignment.path) else {
+                self.assignWebhook(assignment)
+                continue
+            }
+            var policy = self.configuration.policy(forTopic: topic)
+            if assignment.path.count == 4 {
+                guard let parameter = PolicyParameter(assignment.path[3]) else {
+                    self.unknown(assignment.path)
+                    continue
+                }
+                self.set(parameter, of: &policy, to: assignment)
+            } else if assignment.path.count == 3, assignment.path[2] == PermittedTasksKey.name {
+                self.assignTasks(assignment)
+            } else if assignment.path.count > 2 {
+                self.unknown(assignment.path)
+                continue
+            }
+            self.configuration.topicPolicies[topic] = policy
+        }
+    }
+
+    private mutating func assignTasks(_ assignment: ConfigurationAssignment) {
+        switch PermittedTasksKey.read(assignment.value, key: assignment.name) {
+        case .patterns(let patterns): self.configuration.permittedTasks[assignment.path[1]] = patterns
+        case .faults(let faults): self.faults += faults
+        }
+    }
+
+    private mutating func assignWebhook(_ assignment: ConfigurationAssignment) {
+        let topic = assignment.path[1]
+        var webhook = self.configuration.webhooks[topic] ?? WebhookConfiguration()
+        defer { self.configuration.webhooks[topic] = webhook }
+        guard assignment.path.count == 4 else { return }
+        guard let key = WebhookKey.all.first(where: { $0.name == assignment.path[3] }) else {
+            return self.unknown(assignment.path)
+        }
+        if !key.assign(&webhook, self.textual(assignment, isText: key.isText)) {
+            self.fault(assignment.name, "is \(assignment.value.described)", "write \(key.requirement)")
+        }
+    }
+
+    private mutating func set(
+        _ parameter: PolicyParameter,
+        of policy: inout Parameters,
+        to assignment: ConfigurationAssignment
+    ) {
+        if case .number(let number) = assignment.value, parameter.set(number.double, in: &policy) { return }
+        self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.requirement)")
+    }
+
+    /// Refuses a key by its full name and says which one was probably meant.
+    private mutating func unknown(_ path: [String]) {
+        let name = path.joined(separator: ".")
+        var candidates = Self.keys.keys.sorted() + ["limits", "log", "policy", "tls", "topics"]
+        if path.first == "topics", path.count > 2 {
+            let topic = "topics.\(path[1])"
+            candidates =
+                (ConfigurationAssignment.topicSections + [PermittedTasksKey.name]).map { "\(topic).\($0)" }
+                + PolicyParameter.all.map { "\(topic).policy.\($0.name)" }
+                + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
+        }
+        // A known name in the wrong section is the likelier slip than a misspelt one.
+        let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }
+        if let meant = moved ?? NearestMatch.find(name, in: candidates) {
+            self.fault(name, "is not a key", "did you mean \(meant)?")
+        } else {
+            self.fault(name, "is not a key", "remove it; `wakegate serve --help` lists the keys")
+        }
+    }
+}
+
+/// Where a running gateway's configuration comes from, so that it can be read again.
+package struct ConfigurationSource: Sendable {
+    /// Reads it anew, with all that the command line says.
+    ///
+    /// - Throws: `ConfigurationError` with every fault, those of the combination included.
+    package let read: @Sendable () throws(ConfigurationError) -> GatewayConfiguration
+    /// Whether SIGHUP reloads. Otherwise it stops the gateway, as closing its terminal does to other programs.
+    package let reloadsOnHangup: Bool
+
+    package init(
+        reloadsOnHangup: Bool,
+        read: @escaping @Sendable () throws(ConfigurationError) -> GatewayConfiguration
+    ) {
+        self.read = read
+        self.reloadsOnHangup = reloadsOnHangup
+    }
+}

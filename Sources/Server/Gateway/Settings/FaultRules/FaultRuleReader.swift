@@ -1,0 +1,189 @@
+package import FoundationEssentials
+package import Wire
+
+/// Reads fault rules from JSON5, and finds every fault in them, not only the first.
+package struct FaultRuleReader {
+    /// The most bytes of a file, or of a request's body, with rules.
+    package static let bytesMax = 262_144
+
+    /// What was read.
+    package struct Rules: Sendable {
+        package var rules: [FaultRule] = []
+        /// What is allowed and perhaps not meant, a sentence each.
+        package var warnings: [String] = []
+    }
+
+    private static let ruleKeys = ["id", "when", "then", "times"]
+
+    var faults: [ConfigurationFault] = []
+    var warnings: [String] = []
+
+    private init() {}
+
+    /// Reads a file of rules.
+    ///
+    /// - Throws: `ConfigurationError` with every fault, each by the name of its key.
+    package static func load(file path: String) throws(ConfigurationError) -> Rules {
+        let text = try ConfigurationLoader.contents(of: path, bytesMax: self.bytesMax, option: "--faults")
+        return try self.rules(text, name: path)
+    }
+
+    /// Reads `{rules: [...]}`; `name` stands for the text in messages.
+    package static func rules(_ text: Data, name: String) throws(ConfigurationError) -> Rules {
+        try self.read(text, name: name) { reader, value in
+            let members = reader.members(of: value, "", ["rules"])
+            guard case .array(let elements)? = members["rules"] else {
+                reader.fault("rules", "is \(members["rules"]?.described ?? "missing")", "write rules: [{ then: ... }]")
+                return []
+            }
+            if elements.count > FaultScript.rulesMax {
+                reader.fault("rules", "has \(elements.count) rules", "write at most \(FaultScript.rulesMax)")
+            }
+            let rules = elements.prefix(FaultScript.rulesMax).enumerated().map { reader.rule($1, "rules[\($0)]") }
+            var seen: Set<String> = []
+            for (index, rule) in rules.enumerated() {
+                guard let id = rule.id, !seen.insert(id).inserted else { continue }
+                reader.fault("rules[\(index)].id", "is \"\(id)\" again", "give each rule an id of its own, or none")
+            }
+            return rules
+        }
+    }
+
+    /// Reads one rule.
+    package static func rule(_ text: Data, name: String) throws(ConfigurationError) -> Rules {
+        try self.read(text, name: name) { reader, value in [reader.rule(value, "")] }
+    }
+
+    private static func read(
+        _ text: Data,
+        name: String,
+        _ body: (inout FaultRuleReader, JSONValue) -> [FaultRule]
+    ) throws(ConfigurationError) -> Rules {
+        var reader = FaultRuleReader()
+        var rules: [FaultRule] = []
+        do throws(JSON5Fault) {
+            let value = try JSONValue.json5(text)
+            if case .object = value {
+                rules = body(&reader, value)
+            } else {
+                reader.fault(name, "holds \(value.described)", "write an object: { rules: [] }")
+            }
+        } catch {
+            reader.fault(name, error.problem, error.remedy)
+        }
+        guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
+        return Rules(rules: rules, warnings: reader.warnings)
+    }
+
+    private mutating func rule(_ value: JSONValue, _ path: String) -> FaultRule {
+        let members = self.members(of: value, path, Self.ruleKeys)
+        var rule = FaultRule()
+        if let id = self.text(members["id"], Self.join(path, "id")) {
+            let isName = (1...64).contains(id.utf8.count) && id.utf8.allSatisfy { Self.isNameByte($0) } && id != "reset"
+            if isName {
+                rule.id = id
+            } else {
+                let remedy = "write 1 to 64 letters, digits, '.', '_' and '-', but not reset"
+                self.fault(Self.join(path, "id"), "is \"\(id)\"", remedy)
+            }
+        }
+        rule.times = self.whole(members["times"], Self.join(path, "times"), 1...1_000_000_000).map { UInt64($0) }
+        self.readWhen(members["when"], Self.join(path, "when"), into: &rule)
+        self.readThen(members["then"], Self.join(path, "then"), into: &rule)
+        rule.text = value.adding(seed: rule.occasion).text
+        return rule
+    }
+
+    private static func isNameByte(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "._-".utf8.contains(byte)
+    }
+}
+
+// MARK: - Values
+
+extension FaultRuleReader {
+    static func join(_ path: String, _ name: String) -> String { path.isEmpty ? name : "\(path).\(name)" }
+
+    mutating func fault(_ key: String, _ problem: String, _ remedy: String) {
+        self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
+    }
+
+    /// An object's members by name; a name that is not among `names` is a fault.
+    mutating func members(of value: JSONValue, _ path: String, _ names: [String]) -> [String: JSONValue] {
+        guard case .object(let members) = value else {
+            self.fault(path.isEmpty ? "the rule" : path, "is \(value.described)", "write an object: { ... }")
+            return [:]
+        }
+        for member in members where !names.contains(member.name) {
+            let near = NearestMatch.find(member.name, in: names).map { "did you mean \($0)?" }
+            let remedy = near ?? "the keys here are \(names.joined(separator: ", "))"
+            self.fault(Self.join(path, member.name), "is not a key", remedy)
+        }
+        return Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
+    }
+
+    /// A whole number; nil when there is none, or none in the range, which is a fault.
+    mutating func whole(_ value: JSONValue?, _ path: String, _ range: ClosedRange<Int>) -> Int? {
+        guard let value else { return nil }
+        if case .number(let number) = value, let whole = Int(exactly: number.double), range.contains(whole) {
+            return whole
+        }
+        let requirement = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        self.fault(path, "is \(value.described)", "write \(requirement)")
+        return nil
+    }
+
+    mutating func text(_ value: JSONValue?, _ path: String) -> String? {
+        guard let value else { return nil }
+        if case .string(let text) = value, !text.isEmpty { return text }
+        self.fault(path, "is \(value.described)", "write a text in quotes")
+        return nil
+    }
+
+    /// Whether a key that can only be true was given.
+    mutating func isSet(_ value: JSONValue?, _ path: String) -> Bool {
+        guard let value else { return false }
+        if value == .bool(true) { return true }
+        self.fault(path, "is \(value.described)", "write true, or leave it out")
+        return false
+    }
+
+    /// One of the names of `Choice`.
+    mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ value: JSONValue?,
+        _ path: String,
+        _: Choice.Type
+    ) -> Choice? {
+        guard let value else { return nil }
+        if case .string(let text) = value, let choice = Choice(rawValue: text) { return choice }
+        let names = Choice.allCases.map(\.rawValue)
+        var remedy = "write \(names.joined(separator: ", "))"
+        if case .string(let text) = value, let near = NearestMatch.find(text, in: names) {
+            remedy = "did you mean \(near)?"
+        }
+        self.fault(path, "is \(value.described)", remedy)
+        return nil
+    }
+
+    /// One value or a list of them, each as `read` takes it.
+    mutating func list<Element: Hashable>(
+        _ value: JSONValue?,
+        _ path: String,
+        _ requirement: String,
+        _ read: (JSONValue) -> Element?
+    ) -> Set<Element> {
+        guard let value else { return [] }
+        var values = [value]
+        if case .array(let elements) = value { values = elements }
+        if values.isEmpty { self.fault(path, "is an empty list", "write \(requirement)") }
+        var found: Set<Element> = []
+        for value in values {
+            if let element = read(value) {
+                found.insert(element)
+            } else {
+                self.fault(path, "holds \(value.described)", "write \(requirement)")
+            }
+        }
+        return found
+    }
+}

@@ -1,0 +1,401 @@
+import Engine
+import HTTPClient
+import Platform
+import Policy
+import ServiceManager
+import Wire
+
+/// Posts wakes to webhooks, all of them over one client, on a thread of its own.
+///
+/// To the engine each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
+/// results as commands; only that its slots shrink while it rests.
+final class WebhookDriver {
+    /// A wake that was posted and is not answered.
+    private struct Delivery {
+        let hook: Int
+        let wake: WakeID
+        let kind: WakeKind
+        /// The breaker's round when it was posted.
+        let round: UInt64
+        /// The wake has ended, without the answer.
+        var hasEnded = false
+    }
+
+    /// The longest wait for anything, in milliseconds.
+    private static let waitMax: Int64 = 60_000
+
+    private let client: HTTPClient
+    private let mailbox: LoopMailbox
+    private let engine: Mailbox<CommandBatch>
+    private let log: GatewayLog
+    /// Told once, during a shutdown, when no webhook holds a wake.
+    private let onDrained: @Sendable () -> Void
+    /// By place; those that are over stay until another one takes their place.
+    private var hooks: [Webhook] = []
+    private var numbers = WebhookNumbers()
+    private var deliveries: [HTTPRequestID: Delivery] = [:]
+    private var requests: [WakeID: HTTPRequestID] = [:]
+    /// The wakes that were accepted, with the result to come.
+    private var accepted: [WakeID: Delivery] = [:]
+    private var effects = EffectBatch()
+    private var batch = CommandBatch()
+    /// Empty but while a request's body is written.
+    private var writer = JSONWriter()
+    private var generator = RandomBits()
+    private var isDraining = false
+    private var isDrained = false
+
+    init(
+        client: HTTPClient,
+        hooks: [Webhook],
+        mailbox: LoopMailbox,
+        engine: Mailbox<CommandBatch>,
+        log: GatewayLog,
+        onDrained: @escaping @Sendable () -> Void
+    ) {
+        self.client = client
+        self.mailbox = mailbox
+        self.engine = engine
+        self.log = log
+        self.onDrained = onDrained
+        for hook in hooks { self.keep(hook) }
+    }
+
+    /// - Returns: the webhook's place.
+    @discardableResult
+    private func keep(_ hook: Webhook) -> Int {
+        var hook = hook
+        let (number, place) = self.numbers.begin()
+        hook.number = number
+        if place < self.hooks.count { self.hooks[place] = hook } else { self.hooks.append(hook) }
+        return place
+    }
+
+    /// Ends a wait in `turn` from any thread.
+    var waker: HTTPWaker { self.client.waker }
+
+    /// Subscribes every webhook.
+    func begin() {
+        for hook in self.hooks.indices { self.subscribe(hook) }
+        self.submit()
+    }
+
+    /// Goes on with other webhooks. Those that are the same go on as they are; the others get no new wake, and end
+    /// after their last.
+    func replace(with hooks: [Webhook]) {
+        for hook in self.hooks.indices where !self.hooks[hook].isRetired {
+            guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
+            self.hooks[hook].isRetired = true
+            self.batch.append(.slotsChanged(self.address(hook), 0))
+            self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, nil))
+            self.endIfRetired(hook)
+        }
+        for hook in hooks where !self.hooks.contains(where: { !$0.isRetired && $0.isSame(as: hook) }) {
+            self.subscribe(self.keep(hook))
+        }
+        self.submit()
+    }
+
+    private func subscribe(_ hook: Int) {
+        let request = SubscriptionRequest(
+            slots: self.hooks[hook].slots,
+            tasks: self.hooks[hook].configuration.tasks,
+            sessions: self.hooks[hook].configuration.sessions,
+            devices: [],
+            stallsWhenSilent: false,
+            label: "webhook"
+        )
+        let topic = Array(self.hooks[hook].topic.utf8)
+        self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
+        self.ask(self.address(hook), .subscribe(topic: topic, request))
+    }
+
+    private func endIfRetired(_ hook: Int) {
+        guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
+        // Their results were posted, and nobody else would ever end them.
+        for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
+        self.hooks[hook].hasEnded = true
+        self.batch.append(.streamEnded(self.address(hook)))
+        self.dropIfOver(hook)
+    }
+
+    /// Gives a webhook's place to the next one, once nothing on its way is about it but wakes that are lost with it.
+    private func dropIfOver(_ hook: Int) {
+        if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
+    }
+
+    /// Takes what the engine has, and waits for what the network brings.
+    func turn() {
+        self.mailbox.take(into: &self.effects)
+        self.effects.handOver { self.take($0) }
+        self.effects.removeAll()
+        let now = SystemClock.boot
+        for hook in self.hooks.indices where !self.hooks[hook].isOver {
+            self.act(on: self.hooks[hook].breaker.timePassed(now), hook)
+        }
+        self.submit()
+        for case .ended(let request, let result) in self.client.poll(timeoutMilliseconds: self.wait(now)) {
+            guard let delivery = self.deliveries.removeValue(forKey: request) else { continue }
+            self.forget(delivery)
+            self.ended(delivery, WebhookVerdict(result, of: delivery.kind))
+        }
+        self.submit()
+    }
+
+    /// How long nothing may happen, in milliseconds.
+    private func wait(_ now: Int64) -> Int {
+        let moments = self.hooks.compactMap { hook -> Int64? in
+            guard case .resting(let until) = hook.breaker.state, !hook.isRetired else { return nil }
+            return until
+        }
+        return Int(max(0, min(Self.waitMax, (moments.min() ?? .max) - now)))
+    }
+
+    private func ask(_ reply: StreamAddress, _ verb: EngineVerb) {
+        let request = EngineRequest(reply: reply, caller: .gateway, afterFailedStore: .refused, verb)
+        self.batch.append(.request(request))
+    }
+
+    private func submit() {
+        if !self.batch.isEmpty { self.engine.submit(&self.batch) }
+    }
+
+    private func address(_ hook: Int) -> StreamAddress { .webhook(self.hooks[hook].number) }
+
+    private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(self.hooks[hook].number) }
+
+    /// The webhook whose wakes an address is of; nil when it is over.
+    private func hook(_ address: StreamAddress) -> Int? {
+        switch address {
+        case .webhook(let number), .webhookReport(let number): self.numbers.place(of: number)
+        case .stream, .faulted: preconditionFailure("what is for a loop goes to no webhook")
+        }
+    }
+}
+
+// MARK: - Wakes
+
+extension WebhookDriver {
+    private func deliver(_ wake: Wake, to address: StreamAddress) {
+        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
+        self.hooks[hook].held += 1
+        if self.hooks[hook].open >= self.hooks[hook].slots { self.giveUpEnded(hook) }
+        let round = self.hooks[hook].breaker.round
+        let delivery = Delivery(hook: hook, wake: wake.id, kind: wake.kind, round: round)
+        do {
+            let request = try self.client.start(try self.request(self.hooks[hook], wake))
+            self.deliveries[request] = delivery
+            self.requests[wake.id] = request
+            self.hooks[hook].open += 1
+        } catch {
+            self.ended(delivery, .undelivered(cause: "\(error)", retryAfter: nil))
+        }
+    }
+
+    private func forget(_ delivery: Delivery) {
+        self.requests[delivery.wake] = nil
+        self.hooks[delivery.hook].open -= 1
+        self.dropIfOver(delivery.hook)
+    }
+
+    /// Gives up the request whose wake ended longest ago, its result posted: with as many open as there are slots one
+    /// is, and might be open for ever. A request whose wake is in flight is its worker's only word of it, and stays.
+    private func giveUpEnded(_ hook: Int) {
+        let outlived = self.hooks[hook].outlived
+        guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
+        let request = outlived[place]
+        self.hooks[hook].outlived.removeFirst(place + 1)
+        guard let delivery = self.deliveries.removeValue(forKey: request) else { return }
+        self.forget(delivery)
+        self.client.cancel(request)
+    }
+
+    /// The wake of a request that is under way has ended.
+    private func outlived(_ request: HTTPRequestID) {
+        guard let hook = self.deliveries[request]?.hook else { return }
+        self.deliveries[request]?.hasEnded = true
+        self.hooks[hook].outlived.append(request)
+        // No more are open than there are slots, so that this halves it at least.
+        guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
+        self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
+    }
+
+    private func request(_ hook: Webhook, _ wake: Wake) throws -> HTTPRequest {
+        let timestamp = "\(SystemClock.wall / 1000)"
+        var id = ByteBuffer()
+        wake.id.write(to: &id)
+        wake.write(to: &self.writer)
+        let body = self.writer.buffer.view.array
+        self.writer.removeAll()
+        var headers = [
+            (name: "content-type", value: "application/json"),
+            (name: "user-agent", value: "wakegate/\(wakeGateVersion)"),
+            (name: "wakegate-wake", value: id.view.string), (name: "wakegate-timestamp", value: timestamp),
+        ]
+        if let secret = hook.secret {
+            let signature = try WebhookSignature.make(body: body, timestamp: timestamp, secret: secret)
+            headers.append((name: "wakegate-signature", value: signature))
+        }
+        headers += wake.trace.headers
+        // It may take as long as the engine says: the end of its time comes as an effect.
+        var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
+        request.settings = hook.settings
+        // A connection over which a webhook failed proves nothing of what it is now.
+        request.isFresh = hook.breaker.state == .probing
+        return request
+    }
+
+    private func ended(_ delivery: Delivery, _ verdict: WebhookVerdict) {
+        let wake = delivery.wake
+        // The breaker's decision goes before the wake's end: what launches then must not be posted at once.
+        switch verdict {
+        case .result(let result):
+            self.succeeded(delivery)
+            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
+        case .accepted:
+            // A promise shows nothing: whether it is kept says how the webhook is.
+            if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
+        case .refused(let cause):
+            self.failed(delivery, cause)
+            let failure = delivery.kind == .push ? WakeReport.push(.failed) : .task(.failure)
+            self.ask(self.reportAddress(delivery.hook), .report(Named(wake), failure))
+        case .lost(let cause):
+            self.failed(delivery, cause)
+            self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: false))
+        case .undelivered(let cause, let retryAfter):
+            self.failed(delivery, cause, retryAfter: retryAfter)
+            self.batch.append(.lost(self.address(delivery.hook), wake, takingBackAttempt: true))
+        }
+    }
+
+    private func expired(_ wake: WakeID, _ reason: ExpirationReason) {
+        guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
+            // Otherwise its answer has come, and is on its way to the engine.
+            guard let delivery = self.accepted.removeValue(forKey: wake), reason.isOfWorker else { return }
+            self.failed(delivery, "it accepted a wake and reported no result by the deadline")
+            return
+        }
+        self.forget(delivery)
+        if reason.isOfWorker { self.failed(delivery, "it did not answer by the deadline") }
+        self.client.cancel(request)
+    }
+
+    private func succeeded(_ delivery: Delivery) {
+        self.act(on: self.hooks[delivery.hook].breaker.succeeded(round: delivery.round), delivery.hook)
+        self.publish(delivery.hook)
+    }
+
+    private func failed(_ delivery: Delivery, _ cause: String, retryAfter: Int64? = nil) {
+        let hook = delivery.hook
+        self.hooks[hook].status.lastError = cause
+        let action = self.hooks[hook].breaker.failed(
+            round: delivery.round,
+            at: SystemClock.boot,
+            retryAfter: retryAfter,
+            using: &self.generator
+        )
+        self.act(on: action, hook)
+        self.publish(hook)
+    }
+
+    private func act(on action: WebhookBreaker.Action, _ hook: Int) {
+        var status = self.hooks[hook].status
+        switch action {
+        case .nothing: return
+        case .rest(let until):
+            let milliseconds = until - SystemClock.boot
+            status.restingUntil = SystemClock.wall + milliseconds
+            self.log.write(
+                .webhookResting,
+                [
+                    "topic": self.hooks[hook].topic, "url": status.url, "milliseconds": "\(milliseconds)",
+                    "failures": "\(self.hooks[hook].breaker.failures)", "cause": status.lastError ?? "",
+                ]
+            )
+        case .probe: status.restingUntil = nil
+        case .recover:
+            self.log.write(.webhookRecovered, ["topic": self.hooks[hook].topic, "url": status.url])
+        }
+        self.hooks[hook].status = status
+        self.batch.append(.slotsChanged(self.address(hook), self.hooks[hook].slotsNow))
+        self.publish(hook)
+    }
+
+    /// Tells the engine how a webhook is, if that has changed.
+    private func publish(_ hook: Int) {
+        let breaker = self.hooks[hook].breaker
+        let before = self.hooks[hook].published
+        self.hooks[hook].status.state = breaker.state
+        self.hooks[hook].status.failures = breaker.failures
+        guard self.hooks[hook].status != before, !self.hooks[hook].isRetired else { return }
+        self.hooks[hook].published = self.hooks[hook].status
+        self.batch.append(.webhookChanged(topic: self.hooks[hook].topic, self.hooks[hook].status))
+    }
+}
+
+// MARK: - Effects
+
+extension WebhookDriver {
+    private func take(_ effect: Effect) {
+        switch effect {
+        case .answer(let address, let outcome): self.answer(address, outcome)
+        case .wake(let address, let wake): self.deliver(wake.wake, to: address)
+        case .expired(_, let wake, let reason): self.expired(wake, reason)
+        case .released(let address, let wake): self.released(address, wake)
+        case .draining:
+            self.isDraining = true
+            self.checkDrained()
+        case .subscribed(let address): self.answered(address)
+        case .pushAnswer: break  // Nobody pushes from here.
+        case .asked: break  // Nor asks for lists.
+        case .conditions: break  // No webhook asks to hear of them.
+        case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
+        }
+    }
+
+    private func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
+        guard case .webhook = address, let place = self.hook(address) else { return }
+        let hook = self.hooks[place]
+        var body = JSONWriter()
+        outcome.write(to: &body)
+        self.log.write(
+            .webhookRefused,
+            ["topic": hook.topic, "status": "\(outcome.status)", "answer": body.buffer.view.string]
+        )
+        self.answered(address)
+    }
+
+    /// The engine has answered a webhook's subscription.
+    private func answered(_ address: StreamAddress) {
+        guard let hook = self.hook(address) else { return }
+        self.hooks[hook].isAnswered = true
+        self.dropIfOver(hook)
+    }
+
+    private func released(_ address: StreamAddress, _ wake: WakeID) {
+        if let request = self.requests[wake] { self.outlived(request) }
+        // Of one that expired that was said before: the result of this one was posted.
+        if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
+        guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
+        self.hooks[hook].held -= 1
+        self.endIfRetired(hook)
+        self.checkDrained()
+    }
+
+    private func checkDrained() {
+        guard self.isDraining, !self.isDrained, self.hooks.allSatisfy({ $0.held == 0 }) else { return }
+        self.isDrained = true
+        self.onDrained()
+    }
+}
+
+extension ExpirationReason {
+    /// Whether the worker was too slow; otherwise nothing is the worker's fault.
+    fileprivate var isOfWorker: Bool {
+        switch self {
+        case .deadline, .progress: true
+        case .conditions, .cancelled, .operator, .lost: false
+        }
+    }
+}

@@ -1,0 +1,316 @@
+package import Wire
+
+/// What the decoders of one loop share, none of which is at work while another is.
+@safe
+package struct FieldDecoderMemory: ~Copyable {
+    /// The name and the value of the literal field that is being read.
+    var literal = ByteBuffer()
+    /// What is noted of the entries of the static table, from 1 on.
+    var staticNotes = InlineArray<62, UInt32>(repeating: 0)
+
+    /// Memory of which nothing is used yet.
+    package init() {}
+}
+
+/// Reads the field blocks of one connection: RFC 7541.
+///
+/// libnghttp2 has a decoder too, which takes a quarter of a push: it reads every byte of Huffman code in two steps, in
+/// each push the provider's token anew, and says nothing of a field but its bytes. This one keeps the last credential
+/// as it was coded, and what the session has noted of every entry.
+///
+/// A block may come in pieces. What is left of a piece, less than one field, is kept until the next.
+@safe
+package struct FieldDecoder: ~Copyable {
+    /// Why a connection cannot go on: COMPRESSION_ERROR.
+    package struct Fault: Error {}
+
+    private enum Stop: Error {
+        case fault
+        /// The field is not all there; it is so many bytes long, as far as one can tell.
+        case needs(Int)
+    }
+
+    /// The size of the dynamic table that we announce, which is that of before any announcement.
+    package static let tableBytesMax = 4096
+    /// What of the memory for a literal is kept for the next.
+    private static let keptBytesMax = 16_384
+
+    /// The most bytes of a literal name and its value, the latter as it is coded; a fault beyond (RFC 7541 §7.4). What
+    /// is kept of a field that is not all there is hardly more.
+    private let literalBytesMax: Int
+    private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
+    private var credential = CredentialMemo()
+    /// What has come of a field that is not all there, and how long it must be to be looked at again.
+    private var pending = ByteBuffer()
+    private var pendingNeeds = 0
+    /// Whether no field of the block has been read, so that the table may change its size.
+    private var isAtStart = true
+
+    /// A decoder for a connection that begins: its table is empty.
+    ///
+    /// - Parameter literalBytesMax: the most bytes of a literal name and its value, the latter as it is coded.
+    package init(literalBytesMax: Int = 32_000) {
+        self.literalBytesMax = literalBytesMax
+    }
+
+    /// How often the table has changed: as long as it has not, the same bytes mean the same fields.
+    var tableChanges: Int { self.table.changes }
+
+    /// Fields of the block have been taken without being read: those that the same bytes meant before.
+    mutating func fieldsTaken() {
+        self.isAtStart = false
+    }
+
+    /// The bytes that are kept of a field that is not all there.
+    var pendingBytes: Int { self.pending.count }
+
+    /// Reads the next piece of a block, and calls `take` with each field that ends in it, in order: with its name and
+    /// its value, both valid during the call, and a note that comes again with a field that is remembered, 0 at first.
+    ///
+    /// - Throws: when the block is not well-formed; then no other can be read.
+    @inline(__always)
+    package mutating func decode(
+        _ piece: ByteView,
+        isLast: Bool,
+        in memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Fault) {
+        if self.pending.isEmpty {
+            let taken = try self.decodeFields(piece, &memory, take)
+            self.pending.append(piece.dropFirst(taken))
+        } else {
+            self.pending.append(piece)
+            if self.pending.count >= self.pendingNeeds { try self.decodePending(&memory, take) }
+        }
+        guard isLast else { return }
+        guard self.pending.isEmpty else { throw Fault() }
+        self.pending.free()
+        self.isAtStart = true
+    }
+
+    @inline(never)
+    private mutating func decodePending(
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Fault) {
+        var block = ByteBuffer()
+        swap(&block, &self.pending)
+        block.consume(try self.decodeFields(block.view, &memory, take))
+        swap(&block, &self.pending)
+    }
+
+    /// - Returns: how many bytes were read; what is left is not a whole field.
+    private mutating func decodeFields(
+        _ bytes: ByteView,
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Fault) -> Int {
+        var reader = Reader(bytes: bytes)
+        while reader.offset < bytes.count {
+            let start = reader.offset
+            do throws(Stop) {
+                try self.decodeField(&reader, &memory, take)
+            } catch {
+                guard case .needs(let end) = error else { throw Fault() }
+                self.pendingNeeds = end - start
+                return start
+            }
+        }
+        return reader.offset
+    }
+
+    @inline(__always)
+    private mutating func decodeField(
+        _ reader: inout Reader,
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Stop) {
+        let first = try reader.peek()
+        switch first.leadingZeroBitCount {
+        case 0: try self.takeIndexed(reader.integer(bits: 7), &memory, take)
+        case 1: try self.takeLiteral(&reader, indexBits: 6, isIndexed: true, &memory, take)
+        case 2: return try self.resize(to: reader.integer(bits: 5))
+        case 3: try self.takeCredential(&reader, &memory, take)
+        default: try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, &memory, take)
+        }
+        self.isAtStart = false
+    }
+
+    /// How many bytes the field takes with which `block` begins, if it is a literal that is not indexed, which says
+    /// nothing of the next one; otherwise 0.
+    @inline(__always)
+    static func countOfPassing(_ block: ByteView) -> Int {
+        guard block[0] < 0x10 else { return 0 }
+        return self.countOfLiteral(block)
+    }
+
+    /// How many bytes the fields take at the beginning of `block` that may come with every request, as far as that can
+    /// be seen: references to the tables, and a credential.
+    static func countOfRepeatable(_ block: ByteView) -> Int {
+        var bytes = 0
+        while bytes < block.count {
+            let rest = block.dropFirst(bytes)
+            var reader = Reader(bytes: rest)
+            let isReference = rest[0] >= 0x80
+            if isReference, (try? reader.integer(bits: 7)) == nil { break }
+            let count = isReference ? reader.offset : CredentialMemo.isCredential(rest) ? self.countOfLiteral(rest) : 0
+            guard count > 0 else { break }
+            bytes += count
+        }
+        return bytes
+    }
+
+    /// How many bytes the literal takes with which `block` begins, which is not indexed; 0 when it is not all there.
+    private static func countOfLiteral(_ block: ByteView) -> Int {
+        var reader = Reader(bytes: block)
+        do throws(Stop) {
+            if try reader.integer(bits: 4) == 0 { _ = try reader.string(bytesMax: block.count) }
+            _ = try reader.string(bytesMax: block.count)
+            return reader.offset
+        } catch {
+            return 0
+        }
+    }
+
+    // MARK: The kinds of fields, RFC 7541 §6
+
+    @inline(__always)
+    private mutating func takeIndexed(
+        _ index: Int,
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Stop) {
+        if index > StaticTable.count {
+            let index = index - StaticTable.count - 1
+            guard index < self.table.count else { throw .fault }
+            let entry = self.table.entry(index)
+            var note = entry.note
+            take(entry.name, entry.value, &note)
+            if note != entry.note { self.table.setNote(note, of: index) }
+        } else {
+            guard index > 0 else { throw .fault }
+            let entry = StaticTable.entry(index)
+            take(entry.name, entry.value, &memory.staticNotes[index])
+        }
+    }
+
+    /// - Returns: what was noted of the field.
+    @inline(__always)
+    @discardableResult
+    private mutating func takeLiteral(
+        _ reader: inout Reader,
+        indexBits: Int,
+        isIndexed: Bool,
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Stop) -> UInt32 {
+        let nameIndex = try reader.integer(bits: indexBits)
+        memory.literal.removeAll(keepingBytesMax: Self.keptBytesMax)
+        if nameIndex == 0 {
+            try self.append(reader.string(bytesMax: self.literalBytesMax), to: &memory.literal)
+        } else {
+            memory.literal.append(try self.name(nameIndex))
+        }
+        let nameCount = memory.literal.count
+        try self.append(reader.string(bytesMax: self.literalBytesMax - nameCount), to: &memory.literal)
+        let literal = memory.literal.view
+        let (name, value) = (literal.slice(0, count: nameCount), literal.dropFirst(nameCount))
+        var note: UInt32 = 0
+        take(name, value, &note)
+        if isIndexed { self.table.insert(name: name, value: value, note: note) }
+        return note
+    }
+
+    /// Takes a field that is never indexed. That is how clients send a credential, the same one with every request.
+    @inline(__always)
+    private mutating func takeCredential(
+        _ reader: inout Reader,
+        _ memory: inout FieldDecoderMemory,
+        _ take: (ByteView, ByteView, inout UInt32) -> Void
+    ) throws(Stop) {
+        let start = reader.offset
+        let repeated = self.credential.codedCount(in: reader.bytes.dropFirst(start))
+        guard repeated == 0 else {
+            reader.offset += repeated
+            return self.credential.withField(take)
+        }
+        let note = try self.takeLiteral(&reader, indexBits: 4, isIndexed: false, &memory, take)
+        let coded = reader.bytes[start..<reader.offset]
+        self.credential.remember(coded, literal: memory.literal.view, note: note)
+    }
+
+    private mutating func resize(to size: Int) throws(Stop) {
+        guard self.isAtStart, size <= Self.tableBytesMax else { throw .fault }
+        self.table.resize(to: size)
+    }
+
+    @inline(__always)
+    private func name(_ index: Int) throws(Stop) -> ByteView {
+        if index <= StaticTable.count { return StaticTable.entry(index).name }
+        guard index - StaticTable.count <= self.table.count else { throw .fault }
+        return self.table.entry(index - StaticTable.count - 1).name
+    }
+
+    /// Appends a string to the literal.
+    @inline(__always)
+    private func append(
+        _ string: (bytes: ByteView, isHuffman: Bool),
+        to literal: inout ByteBuffer
+    ) throws(Stop) {
+        if string.isHuffman {
+            guard HuffmanCode.shared.decode(string.bytes, into: &literal) else { throw .fault }
+        } else {
+            literal.append(string.bytes)
+        }
+    }
+}
+
+extension FieldDecoder {
+    /// Reads the parts of a field, RFC 7541 §5.
+    private struct Reader {
+        let bytes: ByteView
+        var offset = 0
+
+        init(bytes: ByteView) {
+            self.bytes = bytes
+        }
+
+        @inline(__always)
+        func peek() throws(Stop) -> UInt8 {
+            guard self.offset < self.bytes.count else { throw .needs(self.offset + 1) }
+            return self.bytes[self.offset]
+        }
+
+        /// A whole number that begins in the lowest `bits` of the next byte.
+        @inline(__always)
+        mutating func integer(bits: Int) throws(Stop) -> Int {
+            let prefixMax = 1 << bits - 1
+            let prefix = Int(try self.peek()) & prefixMax
+            self.offset += 1
+            return prefix < prefixMax ? prefix : try self.longInteger(from: prefix)
+        }
+
+        private mutating func longInteger(from prefix: Int) throws(Stop) -> Int {
+            var value = prefix
+            // No number here is larger than two bytes hold; a fifth is for those who pad them.
+            for shift in stride(from: 0, to: 35, by: 7) {
+                let byte = try self.peek()
+                self.offset += 1
+                value += Int(byte & 0x7F) << shift
+                if byte < 0x80 { return value }
+            }
+            throw .fault
+        }
+
+        /// A string as it is coded.
+        @inline(__always)
+        mutating func string(bytesMax: Int) throws(Stop) -> (bytes: ByteView, isHuffman: Bool) {
+            let isHuffman = try self.peek() >= 0x80
+            let count = try self.integer(bits: 7)
+            guard count <= bytesMax else { throw .fault }
+            guard count <= self.bytes.count - self.offset else { throw .needs(self.offset + count) }
+            defer { self.offset += count }
+            return (self.bytes.slice(self.offset, count: count), isHuffman)
+        }
+    }
+}

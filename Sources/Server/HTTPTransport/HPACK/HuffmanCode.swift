@@ -1,0 +1,202 @@
+internal import Wire
+
+/// The Huffman code of RFC 7541, appendix B, read from tables that are made once.
+///
+/// It is canonical: codes of one length follow each other in the order of their symbols, and longer ones follow shorter
+/// ones. So the lengths say all.
+@safe
+struct HuffmanCode: @unchecked Sendable {
+    private static let shortBitsMax = 12
+    private static let bitsMax = 30
+    private static let endOfString = 256
+
+    /// The symbols whose codes begin some bits: one, or two that follow each other. A word, as it is read with each.
+    private struct Entry {
+        private let word: UInt32
+
+        /// The end of a string, which is no symbol.
+        static let end = Entry(word: 0)
+
+        private init(word: UInt32) {
+            self.word = word
+        }
+
+        /// One symbol and the bits of its code.
+        init(_ symbol: UInt16, bits: Int) {
+            self.word = UInt32(symbol) | UInt32(bits) << 16 | 1 << 24
+        }
+
+        /// This symbol, and that of `next` after it.
+        func followed(by next: Entry) -> Entry {
+            Entry(word: self.word + UInt32(next.symbols) << 8 + UInt32(next.bits) << 16 + 1 << 24)
+        }
+
+        var isEnd: Bool { self.word == 0 }
+        var symbols: UInt16 { UInt16(truncatingIfNeeded: self.word) }
+        /// Of the codes together.
+        var bits: Int { Int(self.word >> 16 & 0xFF) }
+        var count: Int { Int(self.word >> 24) }
+    }
+
+    /// For each value of the next twelve bits those of the symbols whose codes are within them; none where the first
+    /// code is longer.
+    private let short: UnsafePointer<Entry>
+    /// For each length of the longer codes, the first 30 bits that are beyond all codes up to it.
+    private let ends: UnsafePointer<UInt32>
+    /// What the number of a code of each length is added to, to find its symbol's place in `ordered`.
+    private let places: UnsafePointer<Int32>
+    /// The symbols in the order of their codes.
+    private let ordered: UnsafePointer<UInt16>
+
+    /// The code, whose tables stay for ever.
+    static let shared = HuffmanCode()
+
+    private init() {
+        let short = UnsafeMutablePointer<Entry>.allocate(capacity: 1 << Self.shortBitsMax)
+        unsafe short.initialize(repeating: .end, count: 1 << Self.shortBitsMax)
+        let ends = unsafe Self.table(of: UInt32.self, count: Self.bitsMax + 1)
+        let places = unsafe Self.table(of: Int32.self, count: Self.bitsMax + 1)
+        let ordered = unsafe Self.table(of: UInt16.self, count: Self.endOfString + 1)
+        var place = 0
+        var code: UInt32 = 0
+        for bits in 1...Self.bitsMax {
+            code <<= 1
+            unsafe places[bits] = Int32(place) - Int32(code)
+            for symbol in 0...Self.endOfString where Self.lengths[symbol] == bits {
+                if bits <= Self.shortBitsMax {
+                    let entry = Entry(UInt16(symbol), bits: bits)
+                    let first = Int(code) << (Self.shortBitsMax - bits)
+                    for index in first..<first + 1 << (Self.shortBitsMax - bits) { unsafe short[index] = entry }
+                }
+                unsafe ordered[place] = UInt16(symbol)
+                place += 1
+                code += 1
+            }
+            unsafe ends[bits] = code << (Self.bitsMax - bits)
+        }
+        let pairs = UnsafeMutablePointer<Entry>.allocate(capacity: 1 << Self.shortBitsMax)
+        for index in 0..<1 << Self.shortBitsMax {
+            unsafe (pairs + index).initialize(to: Self.pair(short, at: index))
+        }
+        unsafe short.deallocate()
+        unsafe (self.short, self.ends) = (UnsafePointer(pairs), UnsafePointer(ends))
+        unsafe (self.places, self.ordered) = (UnsafePointer(places), UnsafePointer(ordered))
+    }
+
+    /// The entry for some bits with its second symbol, if that is within them too.
+    private static func pair(_ single: UnsafeMutablePointer<Entry>, at index: Int) -> Entry {
+        let entry = unsafe single[index]
+        let next = unsafe single[index << entry.bits & (1 << Self.shortBitsMax - 1)]
+        guard !entry.isEnd, !next.isEnd, entry.bits + next.bits <= Self.shortBitsMax else { return entry }
+        return entry.followed(by: next)
+    }
+
+    private static func table<Value: FixedWidthInteger>(of _: Value.Type, count: Int) -> UnsafeMutablePointer<Value> {
+        let table = UnsafeMutablePointer<Value>.allocate(capacity: count)
+        unsafe table.initialize(repeating: 0, count: count)
+        return unsafe table
+    }
+
+    /// Appends the bytes that `coded` stands for.
+    ///
+    /// - Returns: false when it ends in other than the beginning of the code for the end of a string, of at most seven
+    ///   bits, or has that code in it; `output` then has what came before.
+    func decode(_ coded: ByteView, into output: inout ByteBuffer) -> Bool {
+        guard coded.count > 0 else { return true }
+        // No code is shorter than five bits, and symbols are written two at a time.
+        let start = unsafe output.reserve(coded.count * 8 / 5 + 1).baseAddress.unsafelyUnwrapped
+        var room = unsafe start
+        defer { output.commit(unsafe room - start) }
+        // The next bits are the highest of `bits`, of which there are `held`.
+        var (bits, held): (UInt64, Int) = (0, 0)
+        var taken = 0
+        let last = coded.count - 8
+        while last >= 0, taken < coded.count {
+            // What is beyond `held` is read again next time.
+            if taken <= last {
+                bits |= UInt64(bigEndian: coded.load(UInt64.self, at: taken)) &>> UInt64(held)
+                taken &+= (63 &- held) &>> 3
+                held |= 56
+            } else {
+                // The last eight bytes without those that were taken.
+                let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
+                bits |= rest &>> UInt64(held)
+                let count = min((63 &- held) &>> 3, coded.count &- taken)
+                taken &+= count
+                held &+= count &* 8
+            }
+            while held >= Self.shortBitsMax {
+                var entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
+                if entry.isEnd {
+                    // A long code may not be all there.
+                    guard held >= Self.bitsMax else { break }
+                    entry = self.long(bits)
+                    guard !entry.isEnd else { return false }
+                }
+                unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
+                unsafe room += entry.count
+                bits = bits &<< UInt64(entry.bits)
+                held &-= entry.bits
+            }
+        }
+        while true {
+            while held <= 56, taken < coded.count {
+                bits |= UInt64(coded[taken]) &<< UInt64(56 - held)
+                taken += 1
+                held += 8
+            }
+            guard held > 0 else { return true }
+            // Ones follow the end, as they do in the code for it.
+            if taken == coded.count { bits |= UInt64.max >> UInt64(held) }
+            guard bits < .max else { return held < 8 }
+            // No code is made of ones that few, so that none of a sound string takes what was filled up.
+            let entry = self.entry(bits)
+            guard !entry.isEnd, entry.bits <= held else { return false }
+            unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
+            unsafe room += entry.count
+            bits = bits &<< UInt64(entry.bits)
+            held -= entry.bits
+        }
+    }
+
+    /// What begins `bits`, of which the first `bitsMax` count.
+    @inline(__always)
+    private func entry(_ bits: UInt64) -> Entry {
+        let entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
+        return entry.isEnd ? self.long(bits) : entry
+    }
+
+    /// The symbol of a code that is longer than `shortBitsMax`.
+    @inline(never)
+    private func long(_ bits: UInt64) -> Entry {
+        let next = UInt32(truncatingIfNeeded: bits >> UInt64(64 - Self.bitsMax))
+        var length = Self.shortBitsMax + 1
+        while length < Self.bitsMax, unsafe next >= self.ends[length] { length += 1 }
+        let code = next >> UInt32(Self.bitsMax - length)
+        let symbol = unsafe self.ordered[Int(self.places[length]) + Int(code)]
+        return symbol == Self.endOfString ? .end : Entry(symbol, bits: length)
+    }
+}
+
+extension HuffmanCode {
+    /// The bits of each symbol's code, of the byte 0 first; the last is that of the end of a string.
+    private static let lengths: InlineArray<257, UInt8> = [
+        13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
+        28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
+        6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+        5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
+        13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+        7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+        15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5,
+        6, 7, 6, 5, 5, 6, 7, 7, 7, 7, 7, 15, 11, 14, 13, 28,
+        20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+        24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
+        22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23,
+        21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+        26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25,
+        19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
+        20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+        26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+        30,
+    ]
+}

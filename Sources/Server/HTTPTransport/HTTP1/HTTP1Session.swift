@@ -1,0 +1,448 @@
+package import Wire
+
+/// The server's end of one HTTP/1 connection, without its socket: bytes in; bytes and calls of the handler out.
+///
+/// There is one request at a time: what the peer sends behind it waits until it is answered. A request that RFC 9112
+/// does not allow is answered with its fault, and the connection ends: where one recipient saw the end of a request
+/// and another did not, what follows could be taken for a request that nobody made.
+@safe
+package final class HTTP1Session {
+    /// What the next bytes of the peer's are.
+    private enum Expected {
+        case head
+        case body(left: UInt64)
+        case chunks
+        /// Further bytes wait until the request is answered.
+        case answer
+        /// Further bytes are thrown away: the connection ends with what is still to be sent.
+        case end
+    }
+
+    let memory: LoopMemory
+    let handler: any RequestHandler
+    private let id: ConnectionID
+    private let listener: Int
+
+    private var expected = Expected.head
+    private var scanner = HeadScanner()
+    private var chunks = ChunkReader()
+    /// Whether anything of a request has come.
+    private var hasBegun = false
+    /// Whether its first line was looked at, and whether an empty line came before it.
+    private var (isLineKnown, isLineSkipped) = (false, false)
+    /// What has come and was not taken yet.
+    private var input = ByteBuffer()
+    /// The request that has begun, and what its head says.
+    private(set) var slot: StreamSlot?
+    private var head: HTTP1Head?
+    private var requests: Int32 = 0
+
+    /// What is to be sent before any more of the answer's body.
+    var output = ByteBuffer()
+    /// The answer's head waits for its last lines: whether the connection ends with it may still change.
+    var isHeadOpen = false
+    var isAnswerChunked = false
+    /// Whether the connection ends with the present answer, or with what is to be sent when there is none.
+    private(set) var isLast = false
+    /// Whether the answer has left while its request is still coming.
+    private(set) var isAnswerSent = false
+    var drained: StreamID?
+
+    /// Bytes of the present request's body that were thrown away.
+    private var discarded = 0
+    /// The bytes held of requests that have arrived in part, as they were last counted with those of all connections.
+    private var countedBytes = 0
+    /// Since when the next request, or the rest of one that has begun, is awaited; monotonic milliseconds.
+    private var awaitedSince: Int64
+    private(set) var hasCarriedRequest = false
+
+    /// A connection that begins.
+    ///
+    /// - Parameters:
+    ///   - memory: what it shares with the other sessions of its loop.
+    ///   - handler: hears of its requests.
+    ///   - id: the name of the connection on the loop.
+    ///   - listener: the place in the server's list of listeners.
+    package init(memory: LoopMemory, handler: any RequestHandler, id: ConnectionID, listener: Int) {
+        self.memory = memory
+        self.handler = handler
+        self.id = id
+        self.listener = listener
+        self.awaitedSince = memory.now
+    }
+
+    // MARK: Bytes
+
+    /// Whether everything is sent, and nothing more is read.
+    package var isFinished: Bool {
+        guard case .end = self.expected else { return false }
+        return self.slot == nil && self.output.isEmpty
+    }
+
+    /// Whether `produce` has something besides the bytes of an answer that the handler gives.
+    package var wantsToWrite: Bool { !self.output.isEmpty }
+
+    /// Whether more of what the peer sends has room: a request, or little behind one that is not answered.
+    package var wantsToRead: Bool {
+        switch self.expected {
+        case .head, .body, .chunks: true
+        case .answer: self.input.isEmpty && !self.isStreaming
+        case .end: false
+        }
+    }
+
+    /// Takes what the peer sent.
+    package func receive(_ bytes: ByteView) {
+        if self.input.isEmpty {
+            var rest = bytes
+            self.take(&rest)
+            self.keep(rest)
+        } else {
+            self.keep(bytes)
+            self.takeInput()
+        }
+        self.countHeldBytes()
+    }
+
+    private func keep(_ bytes: ByteView) {
+        guard !bytes.isEmpty else { return }
+        guard !self.isStreaming else { return self.leaveInput() }
+        guard self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) else {
+            self.memory.tally.met(.requestBytesMax)
+            return self.fail(.noRoom)
+        }
+        self.input.append(bytes)
+    }
+
+    /// Whether something has come that was not taken yet.
+    var hasInput: Bool { !self.input.isEmpty }
+
+    private var isStreaming: Bool { self.slot?.state.phase == .streaming }
+
+    /// Throws away what came behind the request: its answer may grow for days, and so long nothing is kept for
+    /// requests that may never be answered. Their client asks again once the connection has ended.
+    func leaveInput() {
+        self.isLast = true
+        self.input.free()
+        self.countHeldBytes()
+    }
+
+    private func takeInput() {
+        guard !self.input.isEmpty else { return }
+        var input = ByteBuffer()
+        swap(&input, &self.input)
+        var rest = input.view
+        self.take(&rest)
+        input.consume(input.count - rest.count)
+        if input.isEmpty { input.free() }
+        swap(&input, &self.input)
+        if self.isStreaming, self.hasInput { self.leaveInput() }
+    }
+
+    /// Takes from the front of `rest` what can be made use of.
+    private func take(_ rest: inout ByteView) {
+        do throws(HTTP1Fault) {
+            while !rest.isEmpty, try self.takePart(of: &rest) {}
+        } catch {
+            self.fail(error)
+        }
+        if case .end = self.expected { rest = ByteView() }
+    }
+
+    /// - Returns: false when nothing can be made of `rest` before more of it comes, or the request is answered.
+    private func takePart(of rest: inout ByteView) throws(HTTP1Fault) -> Bool {
+        switch self.expected {
+        case .head:
+            return try self.takeHead(from: &rest)
+        case .body(let left):
+            let count = Int(min(left, UInt64(rest.count)))
+            let isLast = UInt64(count) == left
+            let part = rest[0..<count]
+            rest = rest.dropFirst(count)
+            self.expected = .body(left: left - UInt64(count))
+            self.bodyReceived(part)
+            if isLast { self.requestEnded() }
+            return true
+        case .chunks:
+            let trailerBytesMax = self.memory.limits.headerListBytesMax
+            guard let part = try self.chunks.next(&rest, trailerBytesMax: trailerBytesMax) else { return false }
+            switch part {
+            case .bytes(let bytes): self.bodyReceived(bytes)
+            case .end: self.requestEnded()
+            }
+            return true
+        case .answer, .end:
+            return false
+        }
+    }
+
+    /// How many times the limit of a header list its bytes may take: blanks around values count for nothing in it.
+    private static let headBytesFactor = 2
+
+    private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
+        if !self.hasBegun {
+            self.hasBegun = true
+            self.awaitedSince = self.memory.now
+        }
+        let bytesMax = self.memory.limits.headerListBytesMax * Self.headBytesFactor
+        guard rest[0..<1].isToken || rest[0] == UInt8(ascii: "\r") else {
+            throw .malformed("A request begins with its method.")
+        }
+        let known = rest[0..<min(rest.count, bytesMax)]
+        var end = try self.scanner.end(in: known, pausesBehindFirstLine: !self.isLineKnown)
+        if end == nil, !self.isLineKnown, let count = self.scanner.firstLineCount {
+            // Whoever speaks something else hears so before it has sent an empty line, which it might never do.
+            _ = try RequestLine(rest[0..<count])
+            self.isLineKnown = true
+            end = try self.scanner.end(in: known)
+        }
+        guard let end else {
+            guard rest.count < bytesMax else { throw self.isLineKnown ? .headTooLarge : .targetTooLong }
+            return false
+        }
+        let head = rest[0..<end]
+        rest = rest.dropFirst(end)
+        self.scanner = HeadScanner()
+        guard end > 2 else {
+            // One empty line before a request is passed over, as RFC 9112 §2.2 has it.
+            guard !self.isLineSkipped else { throw .malformed("A request begins with its request line.") }
+            self.isLineSkipped = true
+            return true
+        }
+        try self.headReceived(head)
+        return true
+    }
+
+    // MARK: Requests
+
+    private func headReceived(_ bytes: ByteView) throws(HTTP1Fault) {
+        self.requests = self.requests == .max ? 1 : self.requests + 1
+        guard let slot = self.memory.streams.take(number: self.requests, now: self.memory.now) else {
+            self.memory.tally.met(.streamsPerLoopMax)
+            throw .noRoom
+        }
+        self.slot = slot
+        let bytesMax = self.memory.limits.headerListBytesMax
+        let head = try HTTP1Head(bytes, into: slot, headerListBytesMax: bytesMax)
+        self.head = head
+        self.isLast = self.isLast || head.isLast
+        slot.state.bodyStart = slot.state.received.count
+        switch head.body {
+        case .none:
+            self.requestEnded()
+        case .length(let count):
+            self.expected = .body(left: count)
+            self.bodyAnnounced(slot, bytes: count)
+        case .chunked:
+            self.expected = .chunks
+            self.chunks = ChunkReader()
+            self.bodyAnnounced(slot, bytes: 0)
+        }
+    }
+
+    private func bodyAnnounced(_ slot: StreamSlot, bytes: UInt64) {
+        slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
+        if bytes > UInt64(slot.state.bodyBytesMax) {
+            slot.state.isBodyTooLarge = true
+            self.deliver(slot)
+        } else if self.head?.isAwaitingContinue == true {
+            self.head?.isAwaitingContinue = false
+            self.output.append("HTTP/1.1 100 Continue\r\n\r\n")
+        }
+    }
+
+    private func bodyReceived(_ bytes: ByteView) {
+        guard let slot else { return }
+        if slot.state.phase == .receiving {
+            let held = slot.state.received.count - slot.state.bodyStart
+            if held + bytes.count > slot.state.bodyBytesMax {
+                slot.state.isBodyTooLarge = true
+            } else if self.memory.requestBytes.hasRoom(for: self.heldBytes - self.countedBytes + bytes.count) {
+                return slot.state.received.append(bytes)
+            } else {
+                self.memory.tally.met(.requestBytesMax)
+                slot.state.shortage = .server
+                slot.state.bodyStart = slot.state.received.count
+            }
+            self.deliver(slot)
+        }
+        self.discarded += bytes.count
+        guard self.discarded > self.memory.limits.discardedBytesMax else { return }
+        self.memory.tally.met(.discardedBytesMax)
+        self.readNoMore()
+    }
+
+    private func requestEnded() {
+        // With the last bytes of the body there may have come too many of them.
+        if case .end = self.expected { return }
+        self.expected = .answer
+        guard let slot else { return }
+        slot.state.hasRequestEnded = true
+        if slot.state.phase == .receiving {
+            self.deliver(slot)
+        } else if self.isAnswerSent {
+            self.release(slot)
+        }
+    }
+
+    private func deliver(_ slot: StreamSlot) {
+        slot.state.phase = .waiting
+        self.hasCarriedRequest = true
+        self.memory.handlerWasTold = true
+        self.handler.requestReceived(self.request(slot))
+        slot.state.dropRequest(keepingBytesMax: 0)
+    }
+
+    private func request(_ slot: StreamSlot) -> Request {
+        Request(stream: self.stream, listener: self.listener, isHTTP2: false, slot: slot)
+    }
+
+    /// The name of the present request.
+    var stream: StreamID { StreamID(connection: self.id, number: self.requests) }
+
+    /// Answers a request that is at fault, unless it was answered before, and ends the connection with that.
+    private func fail(_ fault: HTTP1Fault) {
+        if case .headTooLarge = fault { self.memory.tally.met(.headerListBytesMax) }
+        let isAnswered = self.slot.map { $0.state.phase != .receiving } ?? false
+        self.readNoMore()
+        guard !isAnswered else { return }
+        if let slot { self.memory.streams.giveBack(slot) }
+        self.slot = nil
+        let message = ByteView(fault.message)
+        self.memory.response.begin(status: fault.status)
+        self.memory.response.add("content-type", "text/plain")
+        self.writeHead(self.memory.response, bodyBytes: message.count + 1)
+        self.closeHead()
+        guard !self.isAnswerBare else { return }
+        self.output.append(message)
+        self.output.append("\n")
+    }
+
+    // MARK: Ends
+
+    /// The answer has been handed over whole.
+    func answerSent(_ slot: StreamSlot) {
+        guard slot.state.hasRequestEnded || self.isLast else {
+            self.isAnswerSent = true
+            return
+        }
+        self.release(slot)
+        self.takeInput()
+        self.countHeldBytes()
+    }
+
+    private func release(_ slot: StreamSlot) {
+        self.memory.streams.giveBack(slot)
+        self.slot = nil
+        self.head = nil
+        self.discarded = 0
+        self.isAnswerSent = false
+        (self.hasBegun, self.isLineKnown, self.isLineSkipped) = (false, false, false)
+        self.awaitedSince = self.memory.now
+        if self.isLast { self.readNoMore() } else { self.expected = .head }
+    }
+
+    /// Throws away what the peer still sends, and ends the connection once what is due has been sent.
+    private func readNoMore() {
+        self.expected = .end
+        self.isLast = true
+        self.input.free()
+        guard let slot else { return }
+        slot.state.hasRequestEnded = true
+        if self.isAnswerSent { self.release(slot) }
+    }
+
+    /// Ends the connection after the answer to the request that is on it, or now when there is none.
+    package func closeAfterAnswer() {
+        self.isLast = true
+        if self.slot == nil || self.isAnswerSent { self.readNoMore() }
+    }
+
+    /// The peer sends nothing more.
+    ///
+    /// - Returns: whether an answer is still on its way to it.
+    package func peerEnded() -> Bool {
+        let isAnswering = self.slot?.state.phase == .sending || !self.output.isEmpty
+        if self.slot == nil || isAnswering { self.readNoMore() }
+        return isAnswering
+    }
+
+    /// Forgets the request, telling the handler if it waits for it. Whatever the handler asks of the session from then
+    /// on comes to nothing.
+    package func end() {
+        self.expected = .end
+        self.input.free()
+        self.output.free()
+        defer { self.countHeldBytes() }
+        guard let slot else { return }
+        let phase = slot.state.phase
+        self.slot = nil
+        self.memory.streams.giveBack(slot)
+        guard phase == .waiting || phase == .streaming else { return }
+        self.memory.handlerWasTold = true
+        self.handler.streamClosed(self.stream)
+    }
+
+    // MARK: Time
+
+    /// Lets time pass: a request that takes too long to arrive is answered so, and the connection ends.
+    ///
+    /// - Returns: false when the connection is to end as it is: its peer asks nothing, or does not take its answer.
+    package func secondPassed() -> Bool {
+        guard self.memory.now >= self.isQuietUntil, !self.isFinished else { return true }
+        if let slot, slot.state.phase == .sending, !self.isAnswerSent {
+            self.memory.tally.met(.responseSeconds)
+            return false
+        }
+        guard self.hasBegun else { return false }
+        self.memory.tally.met(.requestSeconds)
+        self.fail(.timeout)
+        return true
+    }
+
+    /// When `secondPassed` will next have something to do, if nothing is read or written before.
+    var isQuietUntil: Int64 {
+        // Once nothing more is read, only the socket can be slow.
+        if case .end = self.expected, self.slot == nil { return .max }
+        let limits = self.memory.limits
+        let awaited = self.awaitedSince + Int64(limits.requestSeconds) * 1000 + 1
+        guard let slot, !self.isAnswerSent else { return awaited }
+        switch slot.state.phase {
+        case .receiving: return awaited
+        case .sending: return slot.state.since + Int64(limits.responseSeconds) * 1000 + 1
+        case .waiting, .streaming, .free: return .max
+        }
+    }
+
+    // MARK: What is held
+
+    /// The bytes of requests that have arrived in part.
+    private var heldBytes: Int {
+        guard let slot, slot.state.phase == .receiving else { return self.input.count }
+        return self.input.count + slot.state.received.count - slot.state.bodyStart
+    }
+
+    /// Counts them with those of all loops: once a read, and not at all for requests that came whole.
+    private func countHeldBytes() {
+        let held = self.heldBytes
+        guard held != self.countedBytes else { return }
+        self.memory.requestBytes.change(by: held - self.countedBytes)
+        self.countedBytes = held
+    }
+}
+
+// MARK: - What answers depend on
+
+extension HTTP1Session {
+    /// Whether the answer has no body, whatever it says of one.
+    var isAnswerBare: Bool { self.head?.isHEAD ?? false }
+
+    /// Whether the peer understands chunks.
+    var takesChunks: Bool { !(self.head?.isOld ?? true) }
+
+    /// The peer waits for `100 Continue`, which is not sent: it may send the body or leave it, so nothing that follows
+    /// can be understood.
+    func noteAnswerBeforeBody() {
+        if self.head?.isAwaitingContinue == true { self.isLast = true }
+    }
+}

@@ -1,0 +1,275 @@
+internal import Wire
+
+/// What has come of the peer's frames, as the library has taken them: from the bytes of a stream to a request at the
+/// handler, and to the stream's end.
+extension HTTP2Session {
+    /// A frame has come whole.
+    func frameReceived() {
+        self.hasReceivedFrame = true
+    }
+
+    /// DATA begins, or HEADERS that are too short. The library names another code for a frame that has no room for the
+    /// length of its padding, and is silent about DATA on a stream that is gone.
+    @inline(__always)
+    func frameBegan(_ head: FrameHead) {
+        let isOfCurrent = self.open.current.map { $0.state.number == head.streamNumber } ?? false
+        if !isOfCurrent || head.length == 0 { self.frameOfDoubtBegan(head) }
+    }
+
+    @inline(never)
+    private func frameOfDoubtBegan(_ head: FrameHead) {
+        let number = head.streamNumber
+        if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
+        if head.length == 0, !head.endsStream { self.controlFrameReceived() }
+        // Those numbers that are no client's are left to the library.
+        guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
+        if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
+    }
+
+    /// A HEADERS frame begins, which the library does not know to be at fault.
+    func headersAnnounced(_ number: Int32) {
+        self.budgets.blockBegan()
+        guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
+        if let fault = self.numbers.faultUnlessOpen(number) {
+            self.terminate(fault)
+        } else {
+            // Trailers to a request that was cut short, which the library decodes and drops.
+            self.controlFrameReceived()
+        }
+    }
+
+    // MARK: Field blocks
+
+    /// HEADERS begin to come, which the library has not seen.
+    func blockBegan() {
+        self.block.drop()
+    }
+
+    /// A block has begun that the library has taken: its fields follow.
+    func headersBegan(_ number: Int32, isRequest: Bool) {
+        self.block.taken(for: number, isRequest: isRequest)
+        guard isRequest else {
+            self.open.current = nil
+            return
+        }
+        self.numbers.opened(number)
+        guard self.departure.takes(number) else { return self.refuseToBegin(number) }
+        let isRoom = self.open.count < self.streamLimit.enforced
+        guard isRoom, let slot = self.memory.streams.take(number: number, now: self.memory.now) else {
+            self.memory.tally.met(isRoom ? .streamsPerLoopMax : .streamsPerConnectionMax)
+            if !isRoom { self.streamRefused() }
+            return self.refuseToBegin(number)
+        }
+        slot.state.exchangeRequestMemory(with: &self.memory.spare)
+        self.open.begin(slot)
+        self.budgets.streamTaken()
+        self.seam.keep(slot, with: number)
+    }
+
+    /// Where the request is kept whose block is being read, as long as its fields are wanted; nil for trailers.
+    var slotOfBlock: StreamSlot? {
+        guard self.block.stream != nil, let slot = self.open.current, slot.state.phase == .receiving,
+            !slot.state.isHeaderListTooLarge
+        else { return nil }
+        return slot
+    }
+
+    /// Resets a stream that was never looked at, so that its request may be sent again elsewhere.
+    private func refuseToBegin(_ number: Int32) {
+        self.open.current = nil
+        self.numbers.cutShort(number)
+        self.seam.submitReset(number, .refusedStream)
+    }
+
+    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and
+    /// dropped.
+    @inline(__always)
+    func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
+        guard let number = self.block.stream else { return }
+        let fault = self.block.fieldReceived(
+            name,
+            value,
+            &note,
+            into: self.open.current,
+            listBytesMax: self.memory.limits.headerListBytesMax
+        )
+        guard let fault else { return }
+        if fault == .enhanceYourCalm { self.memory.tally.met(.headerListBytesMax) }
+        self.refuseBlock(of: number, fault)
+    }
+
+    /// The block is not well-formed, so that no other can be read.
+    func blockFailed() {
+        self.block.drop()
+        self.terminate(.compressionError)
+    }
+
+    func refuseBlock(of number: Int32, _ fault: HTTP2ErrorCode) {
+        self.block.drop()
+        self.refuse(number, fault)
+    }
+
+    /// A block has ended.
+    func headersReceived(_ number: Int32, isRequest: Bool, hasEnded: Bool) {
+        guard self.block.stream != nil else { return }
+        let rules = self.block.rules
+        guard isRequest ? rules.isWholeHead : hasEnded else { return self.refuse(number, .protocolError) }
+        if isRequest, let slot = self.slot(number) {
+            slot.state.bodyStart = slot.state.received.count
+            slot.state.bodyBytesMissing = rules.contentLength
+            slot.state.hasHeadMethod = rules.hasHeadMethod
+            if slot.state.isHeaderListTooLarge {
+                slot.state.hasRequestEnded = hasEnded
+                self.deliver(slot)
+            } else if !hasEnded {
+                slot.state.bodyBytesMax = self.handler.bodyBytesMax(for: self.request(slot))
+                self.hold(slot)
+                if rules.expectsContinue { self.answerExpectation(slot) }
+            }
+        }
+        if hasEnded { self.requestEnded(number) }
+    }
+
+    /// Answers a client that waits before it sends content: with `100 Continue`, or with the final answer if it has
+    /// announced too much content.
+    private func answerExpectation(_ slot: StreamSlot) {
+        guard slot.state.phase == .receiving else { return }
+        guard slot.state.bodyBytesMissing ?? 0 > UInt64(slot.state.bodyBytesMax) else {
+            return self.seam.submitContinue(for: slot.state.number)
+        }
+        slot.state.isBodyTooLarge = true
+        self.deliver(slot)
+    }
+
+    // MARK: Requests
+
+    func request(_ slot: StreamSlot) -> Request {
+        Request(
+            stream: StreamID(connection: self.id, number: slot.state.number),
+            listener: self.listener,
+            isHTTP2: true,
+            slot: slot
+        )
+    }
+
+    func requestEnded(_ number: Int32) {
+        guard let slot = self.slot(number) else { return }
+        guard slot.state.isBodyWhole else { return self.refuse(number, .protocolError) }
+        slot.state.hasRequestEnded = true
+        self.deliver(slot)
+    }
+
+    func deliver(_ slot: StreamSlot) {
+        guard slot.state.phase == .receiving else { return }
+        self.letGo(slot)
+        self.open.move(slot, to: .waiting, now: self.memory.now)
+        self.hasCarriedRequest = true
+        if slot.state.isHeaderListTooLarge {
+            self.memory.tally.met(.headerListBytesMax)
+            self.memory.response.begin(status: 431)
+            _ = self.respond(slot.state.number, self.memory.response, body: nil)
+        } else {
+            self.handler.requestReceived(self.request(slot))
+        }
+        slot.state.dropRequest(keepingBytesMax: StreamPool.keptBytesMax)
+        slot.state.exchangeRequestMemory(with: &self.memory.spare)
+    }
+
+    func dataReceived(_ number: Int32, _ bytes: ByteView) {
+        guard let slot = self.slot(number), slot.state.phase == .receiving else { return }
+        self.open.current = slot
+        guard slot.state.take(bodyBytes: bytes.count) else { return self.refuse(number, .protocolError) }
+        let held = slot.state.received.count - slot.state.bodyStart
+        guard held + bytes.count <= slot.state.bodyBytesMax else {
+            slot.state.isBodyTooLarge = true
+            self.deliver(slot)
+            return
+        }
+        let shortage = self.shortage(for: bytes.count)
+        guard shortage == .none else { return self.refuse(slot, shortage) }
+        slot.state.received.append(bytes)
+        self.held.hold(bytes.count)
+    }
+
+    /// Moves waiting bytes of a stream into the room of a DATA frame.
+    ///
+    /// - Returns: how many, and whether they are the last; of a stream that grows there may be none for now.
+    func bodyWanted(_ slot: StreamSlot, _ room: FrameRoom) -> (count: Int, isEnd: Bool) {
+        let isGrowing = slot.state.phase == .streaming
+        let count = min(room.count, slot.state.output.count)
+        if count > 0 {
+            room.fill(with: slot.state.output.view[0..<count])
+            slot.state.output.consume(count)
+            self.queuedBytes -= count
+            self.budgets.dataLeaves(count)
+            // The next bytes of an event stream may be minutes away.
+            if isGrowing && slot.state.output.isEmpty { slot.state.output.free() }
+        }
+        if count > 0 && slot.state.isAboveStreamingLimit && isGrowing
+            && slot.state.output.count < self.memory.limits.streamingBytesSoftMax / 2
+        {
+            slot.state.isAboveStreamingLimit = false
+            self.drained.append(StreamID(connection: self.id, number: slot.state.number))
+        }
+        return (count, slot.state.output.isEmpty && !isGrowing)
+    }
+
+    func streamClosed(_ number: Int32, errorCode: UInt32) {
+        let slot = self.slot(number)
+        // A reset by the peer is counted when its frame comes, whatever its error code.
+        if !self.numbers.isNewestReset(number) {
+            if errorCode == HTTP2ErrorCode.noError.number {
+                self.budgets.streamClosed()
+            } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number),
+                errorCode != HTTP2ErrorCode.refusedStream.number  // The server's own shortage.
+            {
+                self.controlFrameReceived()
+            }
+        }
+        if let slot { self.close(slot) }
+    }
+
+    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it: as many streams as
+    /// the limit allows cost it nothing.
+    private func streamRefused() {
+        if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
+            self.earlyRefusals += 1
+        } else {
+            self.controlFrameReceived()
+        }
+    }
+
+    // MARK: Frames that carry no request
+
+    func pingReceived(isAnswer: Bool) {
+        if isAnswer { self.ping.answered() } else { self.controlFrameReceived() }
+    }
+
+    func settingsReceived(isAnswer: Bool) {
+        if isAnswer { self.streamLimit.acknowledged(now: self.memory.now) } else { self.controlFrameReceived() }
+    }
+
+    /// - Returns: how many streams the SETTINGS frame has to announce that leaves; nil when it is about something else.
+    func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
+
+    func resetReceived(_ number: Int32) {
+        self.numbers.resetByPeer(number)
+        self.controlFrameReceived()
+    }
+
+    func controlFrameReceived() {
+        let isWithin = self.budgets.controlFrameReceived(now: self.memory.now)
+        if !isWithin { self.endByLimit(.controlFramesPerSecond) }
+    }
+
+    func windowUpdateReceived() {
+        let isWithin = self.budgets.updateReceived(now: self.memory.now)
+        if !isWithin { self.endByLimit(.controlFramesPerSecond) }
+    }
+
+    func continuationAnnounced() {
+        let max = self.memory.limits.continuationFramesMax
+        let limit = self.budgets.continuationReceived(max: max, now: self.memory.now)
+        if let limit { self.endByLimit(limit) }
+    }
+}

@@ -1,0 +1,588 @@
+internal import Wire
+// The one file that knows libnghttp2.
+internal import CNghttp2
+
+/// What the sessions of one loop share of libnghttp2: its callbacks, options and memory.
+@safe
+package final class HTTP2Library {
+    /// What the decoders of the loop's sessions share.
+    fileprivate var fieldMemory = FieldDecoderMemory()
+    /// A frame as a session's library is to see it.
+    fileprivate var frame = ByteBuffer()
+
+    fileprivate let callbacks: OpaquePointer
+    fileprivate let options: OpaquePointer
+    fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
+    fileprivate let pool = MemoryPool()
+
+    /// The library for the sessions of a loop that begins.
+    package init(limits: TransportLimits) {
+        var callbacks: OpaquePointer?
+        var options: OpaquePointer?
+        let failed = unsafe nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&options) != 0
+        guard !failed, let callbacks = unsafe callbacks, let options = unsafe options else {
+            preconditionFailure("out of memory")
+        }
+        unsafe self.callbacks = unsafe callbacks
+        unsafe self.options = unsafe options
+        unsafe nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, beginFrame)
+        unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, beginHeaders)
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
+        unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
+        // What fields a request may have, and how long it is, is judged by `FieldRules`.
+        unsafe nghttp2_option_set_no_http_messaging(options, 1)
+        // Closed streams are only kept for priorities, which nobody uses any more.
+        unsafe nghttp2_option_set_no_closed_streams(options, 1)
+        // The session counts the peer's itself, and `LibrarySeam` may add one to each block.
+        unsafe nghttp2_option_set_max_continuations(options, limits.continuationFramesMax + 2)
+        // Little comes again in our answers; a table of it would cost 2 KB a connection.
+        unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
+        // Our own budget ends a peer that resets too much, with the right error code.
+        unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
+        unsafe self.memory = .allocate(capacity: 1)
+        let pool = unsafe Unmanaged.passUnretained(self.pool).toOpaque()
+        unsafe self.memory.initialize(
+            to: nghttp2_mem(
+                mem_user_data: pool,
+                malloc: poolMalloc,
+                free: poolFree,
+                calloc: poolCalloc,
+                realloc: poolRealloc
+            )
+        )
+    }
+
+    deinit {
+        unsafe nghttp2_session_callbacks_del(self.callbacks)
+        unsafe nghttp2_option_del(self.options)
+        unsafe self.memory.deallocate()
+    }
+}
+
+/// One connection's libnghttp2, and all that it is told otherwise than the peer says it, or hears it.
+///
+/// Towards the session there is no deception in it: it is given the peer's bytes and tells of frames and fields; it is
+/// asked for answers and gives the bytes that are to be sent. What lies between is on the page `LibrarySeam`.
+///
+/// A class because the library calls back into it while it is at work. Its session is an argument wherever it may be
+/// called, so that nothing here needs to keep it.
+@safe
+final class LibrarySeam {
+    private let library: HTTP2Library
+    private var session: OpaquePointer?
+
+    // MARK: What the peer says
+
+    private var cutter: FrameCutter
+    private var decoder: FieldDecoder
+    private var repeated = RepeatedFields()
+    /// The piece of a field block that has come and is not read yet.
+    private var piece: FrameCutter.Piece?
+    /// Whether the library is given a CONTINUATION of our own, which ends a block and is not the peer's.
+    private var isEndingBlock = false
+    /// The frames that waited when the SETTINGS frame that is being read began, or went on.
+    private var pendingBeforeSettings = 0
+
+    // MARK: What the peer hears
+
+    private var heads = AnswerHeads()
+    /// What the library believes that the peer was told of how many streams it may have open: twice what it ever is.
+    ///
+    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream,
+    /// which clients retry.
+    private let streamsBelieved: Int
+
+    /// - `literalBytesMax`: the most bytes of a literal name and its value, the latter as it is coded.
+    init(_ library: HTTP2Library, limits: TransportLimits, literalBytesMax: Int) {
+        self.library = library
+        self.streamsBelieved = limits.streamsPerConnectionMax * 2
+        self.cutter = FrameCutter(frameBytesMax: limits.frameBytesMax)
+        self.decoder = FieldDecoder(literalBytesMax: literalBytesMax)
+    }
+
+    deinit { self.end() }
+
+    /// Makes the library's session, which calls `session` back, and has our settings ready, as APNs announces them.
+    ///
+    /// - Returns: false when there is no memory for it.
+    func begin(for session: HTTP2Session, _ limits: TransportLimits) -> Bool {
+        let user = unsafe Unmanaged.passUnretained(session).toOpaque()
+        let library = self.library
+        let made = library.pool.lendingFrameBuffer {
+            unsafe nghttp2_session_server_new3(
+                &self.session,
+                library.callbacks,
+                user,
+                library.options,
+                library.memory
+            )
+        }
+        guard made == 0 else { return false }
+        let settings = [
+            (NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, FieldDecoder.tableBytesMax),
+            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
+            (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindowBytes),
+            (NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits.frameBytesMax),
+            (NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits.headerListBytesMax),
+        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        let window = Int32(limits.connectionWindowBytes)
+        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+            && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
+    }
+
+    /// Frees the library's session; nothing may be asked of this any more.
+    func end() {
+        guard let session = unsafe self.session else { return }
+        unsafe self.session = nil
+        unsafe nghttp2_session_del(session)
+    }
+
+    // MARK: The state of the library
+
+    /// Whether both sides are done: nothing to read, nothing to write.
+    var isFinished: Bool {
+        unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
+    }
+
+    var wantsToWrite: Bool { unsafe nghttp2_session_want_write(self.session) != 0 }
+
+    /// Frames made and not yet produced.
+    var framesPending: Int { unsafe nghttp2_session_get_outbound_queue_size(self.session) }
+
+    /// The newest stream of the peer's that was taken.
+    var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
+
+    /// Which frame or field block has begun and not ended, as `FrameCutter.unfinishedFrame` has it.
+    var unfinishedFrame: Int { self.cutter.unfinishedFrame }
+
+    /// Whether more of a field block is to come.
+    var isWithinBlock: Bool { self.cutter.isWithinBlock }
+
+    /// The bytes that are kept of a field that is not all there.
+    var pendingFieldBytes: Int { self.decoder.pendingBytes }
+
+    /// The state that was kept with an open stream.
+    func slot(_ number: Int32) -> StreamSlot? {
+        guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
+        return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
+    }
+
+    func keep(_ slot: StreamSlot, with number: Int32) {
+        unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
+    }
+
+    // MARK: What is submitted
+
+    /// Has a head sent, and the bytes that the session gives for its body.
+    func submit(_ response: Response, for slot: StreamSlot, hasBody: Bool) {
+        let number = slot.state.number
+        self.heads.append(response.block.view, for: number)
+        guard hasBody else {
+            unsafe nghttp2_submit_response(self.session, number, nil, 0, nil)
+            return
+        }
+        var provider = unsafe nghttp2_data_provider(
+            source: nghttp2_data_source(ptr: UnsafeMutableRawPointer(slot.pointer)),
+            read_callback: readBody
+        )
+        unsafe nghttp2_submit_response(self.session, number, nil, 0, &provider)
+    }
+
+    /// Has `100 Continue` sent, which the answer follows.
+    func submitContinue(for number: Int32) {
+        var block = ByteBuffer()
+        FieldEncoder.append(status: 100, to: &block)
+        self.heads.append(block.view, for: number)
+        unsafe nghttp2_submit_headers(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, nil, nil, 0, nil)
+    }
+
+    /// There are bytes for a body again, or it has ended.
+    func resume(_ number: Int32) {
+        unsafe nghttp2_session_resume_data(self.session, number)
+    }
+
+    /// Has another number of streams announced. Which, the session says when the frame leaves.
+    func submitStreamLimit() -> Bool {
+        let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
+        let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsBelieved))
+        return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
+    }
+
+    /// Has another window of streams announced, with the number of streams once more. Which, the session says when the
+    /// frame leaves.
+    ///
+    /// - Parameter believed: the window that the library was told at first, which it goes on believing in.
+    func submitStreamWindow(believed: Int) -> Bool {
+        let settings = [
+            (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
+            (NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, believed),
+        ].map { nghttp2_settings_entry(settings_id: Int32($0.0.rawValue), value: UInt32($0.1)) }
+        return unsafe nghttp2_submit_settings(self.session, 0, settings, settings.count) == 0
+    }
+
+    func submitPing() {
+        unsafe nghttp2_submit_ping(self.session, 0, nil)
+    }
+
+    /// Another reset of the same stream does nothing.
+    func submitReset(_ number: Int32, _ code: HTTP2ErrorCode) {
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
+    }
+
+    func submitGoAway(last: Int32, _ code: HTTP2ErrorCode, _ debugData: ByteView) {
+        let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
+    }
+
+    /// Has a GOAWAY frame sent that asks for no further streams, and names no last one.
+    func submitShutdownNotice() {
+        unsafe nghttp2_submit_shutdown_notice(self.session)
+    }
+
+    /// Ends the connection for a fault of the peer's.
+    func terminate(_ code: HTTP2ErrorCode) {
+        unsafe nghttp2_session_terminate_session(self.session, code.number)
+    }
+}
+
+// MARK: - From the peer to the library
+
+extension LibrarySeam {
+    /// Takes what the peer sent, and tells the session what is in it.
+    func receive(_ bytes: ByteView, for session: HTTP2Session) {
+        // A SETTINGS frame may have begun in bytes that came before.
+        self.pendingBeforeSettings = self.framesPending
+        var rest = bytes
+        while !session.hasFailed, let part = self.cutter.next(&rest) {
+            switch part {
+            case .other(let bytes): self.feed(bytes, for: session)
+            case .block(let piece): self.receive(piece, for: session)
+            case .begun(let head, let bytes):
+                session.frameBegan(head)
+                self.feed(bytes, for: session)
+            }
+        }
+    }
+
+    /// Gives the library a frame without the piece of a block in it, and reads that piece.
+    ///
+    /// The piece is read before the library hears that the block has ended: a whole block as soon as the library takes
+    /// it, any other in between, and then the end is told with an empty frame of our own.
+    private func receive(_ piece: FrameCutter.Piece, for session: HTTP2Session) {
+        let isWholeBlock = piece.beginsFrame && piece.head.isHeaders && piece.endsBlock
+        self.piece = piece
+        if piece.beginsFrame {
+            if piece.head.isHeaders { session.blockBegan() }
+            self.feed(piece.head.withoutBlock(endsBlock: isWholeBlock), piece.priority, for: session)
+        }
+        self.readPiece(for: session)
+        guard piece.endsBlock, !isWholeBlock else { return }
+        self.isEndingBlock = true
+        self.feed(piece.head.end, ByteView(), for: session)
+        self.isEndingBlock = false
+    }
+
+    private func feed(_ head: FrameHead, _ payload: ByteView, for session: HTTP2Session) {
+        self.library.frame.removeAll()
+        head.write(to: &self.library.frame)
+        self.library.frame.append(payload)
+        self.feed(self.library.frame.view, for: session)
+    }
+
+    private func feed(_ bytes: ByteView, for session: HTTP2Session) {
+        let taken = unsafe nghttp2_session_mem_recv(
+            self.session,
+            bytes.buffer.baseAddress.unsafelyUnwrapped.assumingMemoryBound(to: UInt8.self),
+            bytes.count
+        )
+        guard taken < 0 else { return }
+        let isBadPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
+        session.fail(isBadPreface ? .protocolError : .enhanceYourCalm)
+    }
+
+    /// Reads the piece of a block that has come, unless that was done.
+    private func readPiece(for session: HTTP2Session) {
+        guard let piece = self.piece else { return }
+        self.piece = nil
+        do throws(FieldDecoder.Fault) {
+            if piece.beginsFrame, piece.endsBlock, piece.head.isHeaders {
+                try self.readBlock(piece.bytes, for: session)
+            } else {
+                try self.read(piece.bytes, isLast: piece.endsBlock, for: session)
+            }
+        } catch {
+            session.blockFailed()
+        }
+    }
+
+    @inline(__always)
+    private func read(_ bytes: ByteView, isLast: Bool, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
+        let session = unsafe Unmanaged.passUnretained(session)
+        try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
+            unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
+        }
+    }
+
+    /// Reads a whole block, and takes as a whole what comes with every request.
+    private func readBlock(_ bytes: ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        var rest = bytes
+        if self.repeated.blockBegins(tableChanges: self.decoder.tableChanges), session.slotOfBlock != nil {
+            try self.rememberRuns(of: &rest, for: session)
+        } else if self.repeated.hasRuns {
+            try self.readRuns(of: &rest, for: session)
+        }
+        try self.read(rest, isLast: true, for: session)
+    }
+
+    /// Reads the fields at the beginning of a block that come with every request, and literals between them.
+    private func readRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        let listBytesMax = session.memory.limits.headerListBytesMax
+        var index = 0
+        while rest.count > 0 {
+            var count =
+                session.slotOfBlock.map { slot in
+                    self.repeated.take(index, from: rest, &session.block, into: slot, listBytesMax: listBytesMax)
+                } ?? 0
+            if count > 0 {
+                self.decoder.fieldsTaken()
+                index += 1
+            } else {
+                count = FieldDecoder.countOfPassing(rest)
+                guard count > 0 else { return }
+                try self.read(rest.slice(0, count: count), isLast: false, for: session)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Reads the fields at the beginning of a block that change no table, and remembers those that may come again.
+    private func rememberRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
+        self.repeated.beginToRemember()
+        while rest.count > 0, let slot = session.slotOfBlock {
+            let repeatable = FieldDecoder.countOfRepeatable(rest)
+            let count = repeatable > 0 ? repeatable : FieldDecoder.countOfPassing(rest)
+            guard count > 0 else { break }
+            let mark = RepeatedFields.Mark(session.block, slot)
+            let coded = rest.slice(0, count: count)
+            try self.read(coded, isLast: false, for: session)
+            if repeatable > 0, session.slotOfBlock == slot {
+                self.repeated.remember(coded, from: mark, session.block, in: slot)
+            }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    // MARK: What the library reports
+
+    @inline(__always)
+    fileprivate func frameAnnounced(_ head: UnsafePointer<nghttp2_frame_hd>, for session: HTTP2Session) {
+        switch unsafe UInt32(head.pointee.type) {
+        case NGHTTP2_HEADERS.rawValue: session.headersAnnounced(unsafe head.pointee.stream_id)
+        case NGHTTP2_SETTINGS.rawValue: self.pendingBeforeSettings = self.framesPending
+        case NGHTTP2_CONTINUATION.rawValue: if !self.isEndingBlock { session.continuationAnnounced() }
+        default: ()
+        }
+    }
+
+    @inline(__always)
+    fileprivate func headersBegan(_ frame: UnsafePointer<nghttp2_frame>, for session: HTTP2Session) {
+        let isRequest = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
+        session.headersBegan(unsafe frame.pointee.hd.stream_id, isRequest: isRequest)
+        self.readPiece(for: session)
+    }
+
+    @inline(__always)
+    fileprivate func frameReceived(_ frame: UnsafePointer<nghttp2_frame>, for session: HTTP2Session) {
+        session.frameReceived()
+        let number = unsafe frame.pointee.hd.stream_id
+        let hasEndFlag = unsafe UInt32(frame.pointee.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        switch unsafe UInt32(frame.pointee.hd.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            let isRequest = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
+            session.headersReceived(number, isRequest: isRequest, hasEnded: hasEndFlag)
+        case NGHTTP2_DATA.rawValue: if hasEndFlag { session.requestEnded(number) }
+        // ACK has the same bit as END_STREAM.
+        case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
+        case NGHTTP2_SETTINGS.rawValue:
+            if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
+            session.settingsReceived(isAnswer: hasEndFlag)
+        case NGHTTP2_RST_STREAM.rawValue: session.resetReceived(number)
+        case NGHTTP2_PRIORITY.rawValue, NGHTTP2_GOAWAY.rawValue: session.controlFrameReceived()
+        case NGHTTP2_WINDOW_UPDATE.rawValue: session.windowUpdateReceived()
+        default: ()
+        }
+    }
+}
+
+extension LibrarySeam {
+    /// Whether the library has queued more for a SETTINGS frame of the peer's than its own answer: it resets a stream
+    /// whose window grows too large by one, where RFC 9113 §6.9.2 has the connection end.
+    private var hasQueuedResets: Bool { self.framesPending > self.pendingBeforeSettings + 1 }
+}
+
+// MARK: - From the library to the peer
+
+extension LibrarySeam {
+    /// What came of asking for a frame.
+    enum Produced {
+        case frame
+        case nothing
+        case failed
+    }
+
+    /// Appends the next frame that is to be sent.
+    @inline(__always)
+    func produceFrame(into output: inout ByteBuffer, for session: HTTP2Session) -> Produced {
+        var bytes: UnsafePointer<UInt8>?
+        let count = unsafe nghttp2_session_mem_send(self.session, &bytes)
+        guard count > 0, let bytes = unsafe bytes else { return count < 0 ? .failed : .nothing }
+        let frame = unsafe UnsafeRawBufferPointer(start: bytes, count: count)
+        // HEADERS.
+        if unsafe frame[3] == 1 {
+            self.heads.move(into: unsafe ByteView(frame), to: &output)
+            return .frame
+        }
+        // Few frames say that something is wrong: RST_STREAM is 3, GOAWAY 7.
+        if unsafe frame[3] & 0xFB == 3 { unsafe Self.countError(frame, in: session.memory.tally) }
+        if session.streamLimit.isUnsent {
+            unsafe self.appendSettings(frame, to: &output, for: session)
+        } else {
+            unsafe output.append(ByteView(frame))
+        }
+        return .frame
+    }
+
+    /// The library has nothing more to send: heads that are left were for streams that are gone.
+    func forgetHeads() {
+        self.heads.removeAll()
+    }
+
+    /// Frees what is kept for answers to come.
+    func freeSpareMemory() {
+        self.heads.freeSpareMemory()
+    }
+
+    /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told, and the
+    /// window.
+    ///
+    /// Every such frame begins with a setting whose value is `streamsBelieved`, but for the first; one of two settings
+    /// has the window behind it.
+    @inline(never)
+    private func appendSettings(
+        _ frame: UnsafeRawBufferPointer,
+        to output: inout ByteBuffer,
+        for session: HTTP2Session
+    ) {
+        let room = unsafe output.reserve(frame.count)
+        unsafe room.copyMemory(from: frame)
+        // SETTINGS is 4, and has no flag but that of an answer.
+        let isOurs = unsafe frame[3] == 4 && frame[4] == 0
+        if isOurs, let limit = session.streamLimitLeaves() {
+            // The first frame has the size of the header table before it.
+            let valueStart = 9 + (frame.count > 9 + 2 * 6 ? 6 : 0) + 2
+            unsafe room.storeBytes(of: UInt32(limit).bigEndian, toByteOffset: valueStart, as: UInt32.self)
+            if frame.count == 9 + 2 * 6 {
+                let window = UInt32(session.streamWindowLeaves())
+                unsafe room.storeBytes(of: window.bigEndian, toByteOffset: valueStart + 6, as: UInt32.self)
+            }
+        }
+        output.commit(frame.count)
+    }
+
+    /// Counts what leaves with RST_STREAM or GOAWAY, if a bound of the library's is the reason.
+    @inline(never)
+    private static func countError(_ frame: UnsafeRawBufferPointer, in tally: LimitTally<TransportLimit>) {
+        let isGoAway = unsafe frame[3] == 7
+        let codeStart = isGoAway ? 13 : 9
+        guard frame.count >= codeStart + 4 else { return }
+        let code = unsafe UInt32(bigEndian: frame.loadUnaligned(fromByteOffset: codeStart, as: UInt32.self))
+        if code == HTTP2ErrorCode.flowControlError.number {
+            tally.met(isGoAway ? .connectionWindowBytes : .streamWindowBytes)
+        } else if code == HTTP2ErrorCode.frameSizeError.number, isGoAway {
+            // Frames of a wrong size get the same code, with another reason.
+            let reason = unsafe ByteView(UnsafeRawBufferPointer(rebasing: frame[(codeStart + 4)...]))
+            if reason == "too large frame size" { tally.met(.frameBytesMax) }
+        }
+    }
+}
+
+// MARK: - C callbacks
+
+private typealias User = UnsafeMutableRawPointer
+
+/// Recovers the session from libnghttp2's user data, which outlives every call into the library.
+@inline(__always)
+private func withSession<Result>(_ user: User?, _ body: (HTTP2Session) -> Result) -> Result {
+    unsafe Unmanaged<HTTP2Session>.fromOpaque(user.unsafelyUnwrapped)._withUnsafeGuaranteedRef { body($0) }
+}
+
+private func beginFrame(_: OpaquePointer?, _ head: UnsafePointer<nghttp2_frame_hd>?, _ user: User?) -> Int32 {
+    unsafe withSession(user) { unsafe $0.seam.frameAnnounced(head.unsafelyUnwrapped, for: $0) }
+    return 0
+}
+
+private func beginHeaders(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ user: User?) -> Int32 {
+    unsafe withSession(user) { unsafe $0.seam.headersBegan(frame.unsafelyUnwrapped, for: $0) }
+    return 0
+}
+
+private func receiveData(
+    _: OpaquePointer?,
+    _: UInt8,
+    _ number: Int32,
+    _ bytes: UnsafePointer<UInt8>?,
+    _ count: Int,
+    _ user: User?
+) -> Int32 {
+    let bytes = unsafe ByteView(UnsafeRawBufferPointer(start: bytes, count: count))
+    unsafe withSession(user) { $0.dataReceived(number, bytes) }
+    return 0
+}
+
+private func receiveFrame(_: OpaquePointer?, _ frame: UnsafePointer<nghttp2_frame>?, _ user: User?) -> Int32 {
+    unsafe withSession(user) { unsafe $0.seam.frameReceived(frame.unsafelyUnwrapped, for: $0) }
+    return 0
+}
+
+private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32, _ user: User?) -> Int32 {
+    unsafe withSession(user) { $0.streamClosed(number, errorCode: errorCode) }
+    return 0
+}
+
+/// The room that libnghttp2 has for the bytes of a DATA frame; valid only during the call that hands it over.
+@safe
+struct FrameRoom {
+    private let start: UnsafeMutablePointer<UInt8>?
+    let count: Int
+
+    fileprivate init(start: UnsafeMutablePointer<UInt8>?, count: Int) {
+        unsafe self.start = start
+        self.count = count
+    }
+
+    /// Copies at most `count` bytes to the beginning of the room.
+    func fill(with bytes: ByteView) {
+        precondition(bytes.count <= self.count, "more bytes than there is room for")
+        unsafe UnsafeMutableRawBufferPointer(start: self.start, count: self.count).copyMemory(from: bytes.buffer)
+    }
+}
+
+private func readBody(
+    _: OpaquePointer?,
+    _: Int32,
+    _ room: UnsafeMutablePointer<UInt8>?,
+    _ count: Int,
+    _ flags: UnsafeMutablePointer<UInt32>?,
+    _ source: UnsafeMutablePointer<nghttp2_data_source>?,
+    _ user: User?
+) -> Int {
+    let state = unsafe source.unsafelyUnwrapped.pointee.ptr.assumingMemoryBound(to: StreamState.self)
+    let slot = unsafe StreamSlot(pointer: state)
+    let room = unsafe FrameRoom(start: room, count: count)
+    let body = unsafe withSession(user) { $0.bodyWanted(slot, room) }
+    guard body.count > 0 || body.isEnd else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
+    if body.isEnd { unsafe flags.unsafelyUnwrapped.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+    return body.count
+}

@@ -1,0 +1,521 @@
+internal import Platform
+internal import Wire
+
+/// A connection's life: accept, read, flush, end.
+extension EventLoop {
+    func connection(_ id: ConnectionID) -> Connection? {
+        let index = Int(id.index)
+        guard index < self.connections.count, self.generations[index] == id.generation else { return nil }
+        return self.connections[index]
+    }
+
+    func markDirty(_ connection: Connection) {
+        guard !connection.isDirty else { return }
+        connection.isDirty = true
+        self.dirty.append(connection)
+    }
+
+    // MARK: Begin
+
+    func accept(listener index: Int) {
+        self.areListenersCrowded[index] = false
+        let listener = self.server.listeners[index]
+        for number in 0..<self.limits.acceptsPerTurn {
+            guard self.server.hasRoom(listener) else {
+                // Behind the one that took the last place there may be nobody: whoever waits is announced again.
+                if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
+                return
+            }
+            switch System.accept(listener.descriptor) {
+            case .none: return
+            case .exhausted: return self.pauseAccepting(listener: index, .openFiles)
+            case .connection(let descriptor, let bits):
+                let network = bits == 0 ? nil : ClientNetwork(listener: index, bits: bits)
+                if let network, !self.server.clients.begin(network) {
+                    self.memory.tally.met(.connectionsPerAddressMax)
+                    System.close(descriptor)
+                    continue
+                }
+                if listener.isTCP { System.setNoDelay(descriptor) }
+                self.adopt(descriptor, listener: index, network, tls: self.server.context(listener: index))
+            }
+        }
+        self.memory.tally.met(.acceptsPerTurn)
+        self.areListenersCrowded[index] = true
+    }
+
+    /// Goes on with the listeners that had more connections than one turn takes: the system would announce them again
+    /// only behind every connection that has something to read.
+    func acceptCrowds() {
+        for index in self.areListenersCrowded.indices where self.areListenersCrowded[index] {
+            self.accept(listener: index)
+        }
+    }
+
+    /// Leaves a listener's new connections to other loops, or waiting, until the next second.
+    private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
+        self.unwatchListener(index)
+        // Counted when it is so: whoever sees the count may go by it.
+        self.memory.tally.met(limit)
+    }
+
+    private func adopt(_ descriptor: Int32, listener: Int, _ network: ClientNetwork?, tls: TLSContext?) {
+        self.makeRoomForHandshake()
+        if self.freeIndices.isEmpty {
+            self.freeIndices.append(UInt32(self.connections.count))
+            self.connections.append(nil)
+            self.generations.append(0)
+            self.looksAt.append(0)
+        }
+        let index = self.freeIndices.removeLast()
+        // Generations stay below the bit that marks special tokens.
+        let generation =
+            self.generations[Int(index)] & 0x7FFF_FFFE == 0x7FFF_FFFE ? 1 : self.generations[Int(index)] + 1
+        self.generations[Int(index)] = generation
+        let connection = Connection(
+            id: ConnectionID(index: index, generation: generation),
+            descriptor: descriptor,
+            listener: listener,
+            network: network,
+            stage: tls == nil ? .sniffing : .handshaking,
+            now: self.memory.now
+        )
+        self.connections[Int(index)] = connection
+        self.looksAt[Int(index)] = 0
+        self.handshakes.append(connection.id) { self.isInHandshake($0) }
+        self.connectionCount += 1
+        self.server.connectionCounts[listener].begin()
+        if let tls {
+            connection.tls = TLSSession(context: tls, pipe: self.pipe)
+        } else {
+            // Some of the first bytes may come alone; they stay in the socket, so only news is reported.
+            connection.interest = [.readable, .peerEnded, .edge]
+        }
+        let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
+        if !isWatched || (tls != nil && connection.tls == nil) { self.destroy(connection) }
+    }
+
+    // MARK: Handshakes
+
+    /// Ends the oldest handshake when there are as many as there may be: whoever never finishes one keeps nobody out.
+    private func makeRoomForHandshake() {
+        guard self.handshakes.count >= self.server.handshakesPerLoopMax,
+            let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
+            let connection = self.connection(oldest)
+        else { return }
+        self.memory.tally.met(.handshakesMax)
+        self.destroy(connection)
+    }
+
+    private func isInHandshake(_ id: ConnectionID) -> Bool {
+        self.connection(id)?.isInHandshake ?? false
+    }
+
+    /// The connection speaks HTTP now, or has ended.
+    private func leaveHandshake(_ connection: Connection) {
+        guard connection.isInHandshake else { return }
+        connection.isInHandshake = false
+        self.handshakes.left()
+    }
+
+    // MARK: Read
+
+    func ready(_ connection: Connection, _ readiness: Poll.Readiness) {
+        switch connection.stage {
+        case .sniffing:
+            self.sniff(connection, hasPeerEnded: readiness.contains(.peerEnded))
+        case .handshaking, .http1, .http2, .lingering:
+            if readiness.contains(.writable) { self.markDirty(connection) }
+            if connection.interest == .peerEnded {
+                self.peerEnded(connection)
+            } else if !readiness.intersection([.readable, .broken]).isEmpty {
+                self.read(connection)
+            }
+        case .closed: ()
+        }
+    }
+
+    /// Looks at the first bytes: the preface of HTTP/2 begins like no request of HTTP/1.1.
+    ///
+    /// - Parameter hasPeerEnded: no more than what is in the socket will come.
+    private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
+        let marker = ByteView("PRI ")
+        switch System.peek(connection.descriptor, into: self.readRoom, bytesMax: marker.count) {
+        case .wouldBlock: ()
+        case .ended, .reset: self.destroy(connection)
+        case .bytes(let count):
+            let first = self.readRoom.first(count)
+            if !(first == marker[0..<count]) {
+                self.watch(connection, .readable)
+                self.beginHTTP1(connection)
+                self.read(connection)
+            } else if count == marker.count {
+                self.watch(connection, .readable)
+                self.beginHTTP2(connection)
+                self.read(connection)
+            } else if hasPeerEnded {
+                self.destroy(connection)
+            }
+        }
+    }
+
+    private func beginHTTP2(_ connection: Connection) {
+        self.leaveHandshake(connection)
+        connection.stage = .http2
+        connection.http2 = HTTP2Session(
+            memory: self.memory,
+            library: self.library,
+            handler: self.handler,
+            id: connection.id,
+            listener: connection.listener,
+            streamsAtFirst: self.streamsAtFirst(connection)
+        )
+        self.markDirty(connection)
+    }
+
+    private func streamsAtFirst(_ connection: Connection) -> Int? {
+        guard let limit = self.server.listeners[connection.listener].streamsAtFirst else { return nil }
+        return connection.hasShownCertificate ? nil : limit
+    }
+
+    private func beginHTTP1(_ connection: Connection) {
+        self.leaveHandshake(connection)
+        connection.stage = .http1
+        // A loop without connections lets no seconds pass.
+        self.memory.wallSeconds = SystemClock.wall / 1000
+        connection.http1 = HTTP1Session(
+            memory: self.memory,
+            handler: self.handler,
+            id: connection.id,
+            listener: connection.listener
+        )
+    }
+
+    private func read(_ connection: Connection) {
+        let received = System.receive(connection.descriptor, into: self.readRoom)
+        switch received {
+        case .wouldBlock: ()
+        case .ended: self.peerEnded(connection)
+        case .reset:
+            connection.hasLostBytes = true
+            self.peerEnded(connection)
+        case .bytes(let count):
+            let bytes = self.readRoom.first(count)
+            if connection.stage == .lingering { return }
+            if count == self.readRoom.count { self.memory.tally.met(.readBytesPerTurn) }
+            if connection.tls != nil {
+                self.decrypt(connection, bytes)
+            } else {
+                connection.http2?.receive(bytes)
+                connection.http1?.receive(bytes)
+                self.markDirty(connection)
+            }
+            self.weigh(connection, bytes: count)
+        }
+    }
+
+    /// The peer sends no more. With HTTP/1 it may still wait for the rest of its answer.
+    private func peerEnded(_ connection: Connection) {
+        let isAnswering = connection.stage == .http1 && connection.http1?.peerEnded() == true
+        guard isAnswering || (connection.stage == .http1 && !connection.output.isEmpty) else {
+            return self.destroy(connection)
+        }
+        self.watch(connection, .writable)
+    }
+
+    private func decrypt(_ connection: Connection, _ bytes: ByteView) {
+        guard let tls = connection.tls else { return }
+        self.pipe.input = bytes
+        self.markDirty(connection)
+        defer {
+            self.pipe.input = ByteView()
+            self.takeCipherText(connection)
+        }
+        if connection.stage == .handshaking {
+            switch tls.handshake() {
+            case .wantsMore: return
+            case .failed:
+                connection.isDoomed = true
+                self.handler.handshakeFailed(OpenSSL.reason())
+                // An alert of TLS would say nothing to whoever speaks cleartext.
+                guard CleartextRequest.begins(bytes) else { return }
+                self.pipe.output.removeAll()
+                connection.output.append(CleartextRequest.answer)
+                return
+            case .done:
+                let certificate = tls.clientCertificate
+                connection.hasShownCertificate = certificate != nil
+                self.beginHTTP2(connection)
+                if let certificate { self.announce(certificate, of: connection) }
+            }
+        }
+        guard let session = connection.http2 else { return }
+        // The pipe has counted those of handshakes too, of whatever connection.
+        _ = self.pipe.takeControlRecords()
+        var hasRead = false
+        while connection.stage == .http2 {
+            guard let count = tls.read(into: self.plainRoom) else {
+                connection.isDoomed = true
+                return
+            }
+            session.controlRecordsReceived(self.pipe.takeControlRecords())
+            if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
+            hasRead = true
+            session.receive(self.plainRoom.first(count))
+            // Mostly all has been read; asking once more costs as much as a tenth of a push that comes alone.
+            if self.pipe.input.isEmpty, !tls.hasPartOfRecord {
+                connection.recordSince = .max
+                return
+            }
+        }
+    }
+
+    /// All has been read that could be; part of a record may be left, which is another than before if any was whole.
+    private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
+        if !tls.hasPartOfRecord {
+            connection.recordSince = .max
+        } else if isAnother || connection.recordSince == .max {
+            connection.recordSince = self.memory.now
+        }
+    }
+
+    /// Tells the handler of a certificate before any request is read. Where it asks for the connection's end, SETTINGS
+    /// and GOAWAY leave at once, and no request that came along is served.
+    private func announce(_ certificate: ClientCertificate, of connection: Connection) {
+        self.handler.certificateShown(certificate, on: connection.id)
+        guard connection.isGoingAway else { return }
+        self.takeCipherText(connection)
+        self.flush(connection)
+    }
+
+    /// Keeps what TLS wants to send until the connection is flushed.
+    private func takeCipherText(_ connection: Connection) {
+        guard !self.pipe.output.isEmpty else { return }
+        connection.hasAnswersOfTLS = true
+        connection.output.append(self.pipe.output.view)
+        self.pipe.output.removeAll()
+    }
+
+    // MARK: Write
+
+    /// Writes what every dirty connection has; a flush may make others dirty.
+    func flushDirty() {
+        var index = 0
+        while index < self.dirty.count {
+            let connection = self.dirty[index]
+            connection.isDirty = false
+            self.flush(connection)
+            index += 1
+        }
+        self.dirty.removeAll(keepingCapacity: true)
+    }
+
+    private func flush(_ connection: Connection) {
+        guard connection.stage != .closed else { return }
+        self.looksAt[Int(connection.id.index)] = 0
+        guard self.sendKept(connection) else { return }
+        if connection.isDoomed {
+            if connection.stage == .handshaking { self.linger(connection) } else { self.destroy(connection) }
+            return
+        }
+        guard connection.stage == .http2 || connection.stage == .http1 else { return }
+        while connection.output.isEmpty {
+            self.produced.removeAll()
+            connection.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            guard !self.produced.isEmpty else { break }
+            guard self.send(connection) else { return }
+        }
+        guard connection.output.isEmpty else { return self.watchUnsent(connection) }
+        if connection.isOver {
+            self.linger(connection)
+        } else {
+            self.watch(connection, connection.quietInterest)
+        }
+    }
+
+    /// Sends what the socket did not take before.
+    ///
+    /// - Returns: false when nothing more can be done now.
+    private func sendKept(_ connection: Connection) -> Bool {
+        guard !connection.output.isEmpty else { return true }
+        while !connection.output.isEmpty {
+            switch System.send(connection.descriptor, connection.output.view) {
+            case .bytes(let count):
+                connection.output.consume(count)
+                connection.stalledSince = self.memory.now
+            case .wouldBlock:
+                if connection.isDoomed { self.destroy(connection) } else { self.watchUnsent(connection) }
+                return false
+            case .ended, .reset:
+                self.destroy(connection)
+                return false
+            }
+        }
+        connection.output.free()
+        connection.hasAnswersOfTLS = false
+        self.watch(connection, connection.quietInterest)
+        return true
+    }
+
+    /// Encrypts if need be and sends `produced`; keeps what the socket does not take.
+    private func send(_ connection: Connection) -> Bool {
+        if let tls = connection.tls {
+            self.pipe.output.removeAll()
+            // What was encrypted in part, too, must not go to whoever is served next.
+            defer { self.pipe.output.removeAll() }
+            guard tls.write(self.produced.view) else {
+                self.destroy(connection)
+                return false
+            }
+            return self.send(connection, self.pipe.output.view)
+        }
+        return self.send(connection, self.produced.view)
+    }
+
+    private func send(_ connection: Connection, _ bytes: ByteView) -> Bool {
+        switch System.send(connection.descriptor, bytes) {
+        case .ended, .reset:
+            connection.hasLostBytes = true
+            self.destroy(connection)
+            return false
+        case .wouldBlock:
+            connection.output.append(bytes)
+        case .bytes(let count):
+            if count < bytes.count { connection.output.append(bytes.dropFirst(count)) }
+        }
+        if !connection.output.isEmpty { connection.stalledSince = self.memory.now }
+        return true
+    }
+
+    /// Waits until the socket takes more. With too many frames behind that, or answers of TLS, which no bound is set
+    /// to, nothing is read meanwhile.
+    private func watchUnsent(_ connection: Connection) {
+        guard connection.http1 == nil else { return self.watch(connection, .writable) }
+        let isReadable =
+            !connection.hasAnswersOfTLS && (connection.http2?.framesPending ?? 0) < self.limits.outputFramesMax
+        if !isReadable, connection.interest.contains(.readable) { self.memory.tally.met(.outputFramesMax) }
+        self.watch(connection, isReadable ? [.readable, .writable] : .writable)
+    }
+
+    /// Watches a connection for something else. One for which there is no memory ends: nothing would be heard of it.
+    private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
+        guard connection.interest != interest else { return }
+        connection.interest = interest
+        guard !self.poll(of: connection).modify(connection.descriptor, interest, token: connection.token) else {
+            return
+        }
+        connection.isDoomed = true
+        self.markDirty(connection)
+    }
+
+    // MARK: End
+
+    /// Ends our side, and waits a moment for the peer to end its own: bytes that it still sends would otherwise make
+    /// the system throw away our last ones.
+    private func linger(_ connection: Connection) {
+        self.leaveHandshake(connection)
+        connection.stage = .lingering
+        connection.stalledSince = self.memory.now
+        if let tls = connection.tls {
+            tls.shutdown()
+            if !self.pipe.output.isEmpty { _ = System.send(connection.descriptor, self.pipe.output.view) }
+            self.pipe.output.removeAll()
+        }
+        connection.http2?.end()
+        connection.http1?.end()
+        System.shutdownWriting(connection.descriptor)
+        self.watch(connection, .readable)
+    }
+
+    /// Ends a connection now.
+    func destroy(_ connection: Connection) {
+        guard connection.stage != .closed else { return }
+        self.forget(connection)
+        let isFile = connection.network == nil
+        self.endsUnread =
+            connection.hasLostBytes || !connection.output.isEmpty || (isFile && System.wasReset(connection.descriptor))
+        connection.http2?.end()
+        connection.http1?.end()
+        self.endsUnread = false
+        connection.tls = nil
+        System.close(connection.descriptor)
+        guard connection.isKnownToHandler else { return }
+        self.handler.connectionClosed(connection.id)
+    }
+
+    /// Takes a connection out of the table.
+    private func forget(_ connection: Connection) {
+        self.leaveHandshake(connection)
+        if let network = connection.network { self.server.clients.end(network) }
+        connection.stage = .closed
+        let index = connection.id.index
+        self.connections[Int(index)] = nil
+        self.looksAt[Int(index)] = .max
+        self.freeIndices.append(index)
+        self.connectionCount -= 1
+        if connection.isBusy { self.busyConnections.end() }
+        self.server.connectionCounts[connection.listener].end()
+        // The handler counts connections at the end of a turn, those that carried no request among them.
+        self.memory.handlerWasTold = true
+    }
+
+    /// Ends what has taken too long.
+    func secondPassed(_ connection: Connection) {
+        let now = self.memory.now
+        switch connection.stage {
+        case .sniffing, .handshaking:
+            if self.hasHandshakeExpired(connection) { self.destroy(connection, .handshakeSeconds) }
+        case .lingering:
+            let lingered = now - connection.stalledSince
+            if lingered > Int64(self.limits.lingerSeconds) * 1000 { self.destroy(connection, .lingerSeconds) }
+        case .http2:
+            guard let session = connection.http2 else { return }
+            if self.isStalled(connection) {
+                self.destroy(connection, .writeStallSeconds)
+            } else if !session.hasReceivedFrame && self.hasHandshakeExpired(connection) {
+                self.destroy(connection, .handshakeSeconds)
+            } else if now > self.recordDueAt(connection) {
+                self.destroy(connection, .requestSeconds)
+            } else if !session.secondPassed() {
+                self.destroy(connection, .pingSeconds)
+            } else if session.wantsToWrite || session.isFinished {
+                self.markDirty(connection)
+            } else if connection.output.isEmpty {
+                self.looksAt[Int(connection.id.index)] = min(session.isQuietUntil, self.recordDueAt(connection))
+            }
+        case .http1:
+            guard let session = connection.http1 else { return }
+            if self.isStalled(connection) {
+                self.destroy(connection, .writeStallSeconds)
+            } else if !session.secondPassed() {
+                self.destroy(connection)
+            } else if session.wantsToWrite || session.isFinished {
+                self.markDirty(connection)
+            } else if connection.output.isEmpty {
+                self.looksAt[Int(connection.id.index)] = session.isQuietUntil
+            }
+        case .closed: ()
+        }
+    }
+
+    private func destroy(_ connection: Connection, _ limit: TransportLimit) {
+        self.memory.tally.met(limit)
+        self.destroy(connection)
+    }
+
+    /// When the record of TLS must have come whole of which a part has; `Int64.max` for none.
+    private func recordDueAt(_ connection: Connection) -> Int64 {
+        let (since, wait) = (connection.recordSince, Int64(self.limits.requestSeconds) * 1000)
+        return since == .max ? .max : since + wait
+    }
+
+    /// Whether the socket has taken nothing for too long of what waits for it.
+    private func isStalled(_ connection: Connection) -> Bool {
+        let stalled = connection.output.isEmpty ? 0 : self.memory.now - connection.stalledSince
+        return stalled > Int64(self.limits.writeStallSeconds) * 1000
+    }
+
+    private func hasHandshakeExpired(_ connection: Connection) -> Bool {
+        self.memory.now - connection.acceptedAt > Int64(self.limits.handshakeSeconds) * 1000
+    }
+}

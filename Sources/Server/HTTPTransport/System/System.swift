@@ -1,0 +1,421 @@
+// The one file that knows the system's calls.
+internal import CLinux
+internal import Glibc
+internal import Platform
+internal import Wire
+
+/// The system calls of the transport: interrupted ones are repeated, errors are errno values.
+enum System {
+    /// What a read or a write came to.
+    enum Transfer: Equatable {
+        case bytes(Int)
+        case wouldBlock
+        /// The peer is gone, in order or not.
+        case ended
+        /// The peer is gone, and what was sent to it last it has not read.
+        case reset
+    }
+
+    /// How many processors this process may run on, at least 1.
+    static var processorCount: Int { max(1, Int(wakegate_processors())) }
+
+    static func message(_ error: Int32) -> String { SystemError(error).message }
+
+    // MARK: Sockets
+
+    /// Reads what has come, as far as there is room.
+    static func receive(_ descriptor: Int32, into room: borrowing ReadRoom) -> Transfer {
+        unsafe self.receive(descriptor, room.memory, flags: 0)
+    }
+
+    /// Reads at most so many of the bytes that have come, which stay in the socket.
+    static func peek(_ descriptor: Int32, into room: borrowing ReadRoom, bytesMax: Int) -> Transfer {
+        let memory = unsafe UnsafeMutableRawBufferPointer(rebasing: room.memory[..<bytesMax])
+        return unsafe self.receive(descriptor, memory, flags: Int32(MSG_PEEK))
+    }
+
+    private static func receive(
+        _ descriptor: Int32,
+        _ memory: UnsafeMutableRawBufferPointer,
+        flags: Int32
+    ) -> Transfer {
+        while true {
+            let count = unsafe recv(descriptor, memory.baseAddress, memory.count, flags)
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .ended }
+            switch wakegate_error() {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            case ECONNRESET: return .reset
+            case _: return .ended
+            }
+        }
+    }
+
+    static func send(_ descriptor: Int32, _ bytes: ByteView) -> Transfer {
+        while true {
+            let count = unsafe Glibc.send(
+                descriptor,
+                bytes.buffer.baseAddress,
+                bytes.count,
+                Int32(MSG_NOSIGNAL)
+            )
+            if count >= 0 { return .bytes(count) }
+            switch wakegate_error() {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            case ECONNRESET: return .reset
+            case _: return .ended
+            }
+        }
+    }
+
+    /// Whether the peer of a socket file is gone and had not read all that was sent to it; true once.
+    static func wasReset(_ descriptor: Int32) -> Bool {
+        var error: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == ECONNRESET
+    }
+
+    /// True if the peer of a socket file has read all that was sent to it.
+    static func hasBeenRead(_ descriptor: Int32) -> Bool { wakegate_unread_bytes(descriptor) == 0 }
+
+    static func close(_ descriptor: Int32) {
+        _ = Glibc.close(descriptor)
+    }
+
+    /// Tells the peer that nothing more comes.
+    static func shutdownWriting(_ descriptor: Int32) {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Sends small writes at once; does nothing to a socket that is not TCP.
+    static func setNoDelay(_ descriptor: Int32) {
+        wakegate_no_delay(descriptor)
+    }
+
+    /// The user whose process connected to a socket file; nil when the system does not say.
+    static func peerUser(_ descriptor: Int32) -> UInt32? {
+        let user = wakegate_peer_user(descriptor)
+        return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
+    }
+
+    enum Accepted {
+        /// A descriptor, and where it comes from as `ClientNetwork` has it; 0 for a socket file.
+        case connection(Int32, UInt64)
+        case none
+        /// No descriptor or memory is left for it: try again later.
+        case exhausted
+    }
+
+    static func accept(_ listener: Int32) -> Accepted {
+        while true {
+            var network: UInt64 = 0
+            let descriptor = unsafe wakegate_accept(listener, &network)
+            if descriptor >= 0 { return .connection(descriptor, network) }
+            switch wakegate_error() {
+            case EINTR, ECONNABORTED: continue
+            case EMFILE, ENFILE, ENOBUFS, ENOMEM: return .exhausted
+            case _: return .none
+            }
+        }
+    }
+
+    /// A listening socket, not blocking.
+    ///
+    /// - Parameters:
+    ///   - address: where it listens.
+    ///   - bound: one that is bound to the address already; nil to open one.
+    ///   - isPrivate: whether a socket file is for its owner alone.
+    static func listen(
+        _ address: ListenAddress,
+        on bound: Int32? = nil,
+        isPrivate: Bool = false
+    ) throws(TransportError) -> Int32 {
+        let descriptor: Int32
+        if let bound {
+            wakegate_no_blocking(bound)
+            descriptor = bound
+        } else {
+            switch address.kind {
+            case .tcp(let host, let port): descriptor = try Self.bindTCP(address, host: host, port: port)
+            case .unix(let path): descriptor = try Self.bindUnix(address, path: path, isPrivate)
+            }
+        }
+        guard Glibc.listen(descriptor, Self.backlog) == 0 else {
+            let error = wakegate_error()
+            if bound == nil, case .unix(let path) = address.kind { SocketFile(path)?.remove() }
+            Self.close(descriptor)
+            throw Self.bindError(address, error)
+        }
+        return descriptor
+    }
+
+    private static let backlog: Int32 = 4096
+
+    static func bindTCP(_ address: ListenAddress, host: String, port: UInt16) throws(TransportError) -> Int32 {
+        var resolver: Int32 = 0
+        let descriptor = unsafe wakegate_bind_tcp(host, port, &resolver)
+        if descriptor >= 0 { return descriptor }
+        let error = wakegate_error()
+        guard resolver == 0 else {
+            let why = unsafe String(cString: gai_strerror(resolver))
+            throw TransportError(
+                .bind,
+                "\(address): the host is not known here (\(why)); use an address of this machine."
+            )
+        }
+        // A machine without IPv6: every address is then every IPv4 address.
+        if error == EAFNOSUPPORT && host == "::" { return try Self.bindTCP(address, host: "0.0.0.0", port: port) }
+        throw Self.bindError(address, error)
+    }
+
+    private static func bindUnix(
+        _ address: ListenAddress,
+        path: String,
+        _ isPrivate: Bool
+    ) throws(TransportError) -> Int32 {
+        if unsafe wakegate_is_stale_unix(path) != 0 { unsafe unlink(path) }
+        let descriptor = unsafe wakegate_bind_unix(path, isPrivate ? 1 : 0)
+        guard descriptor >= 0 else { throw Self.bindError(address, wakegate_error()) }
+        return descriptor
+    }
+
+    /// A socket file as it was bound.
+    final class SocketFile: Sendable {
+        private let path: String
+        /// The file itself, whatever its name becomes: while it is open, no other gets its number.
+        private let descriptor: Int32
+
+        /// The file at `path`; nil when it cannot be looked at.
+        init?(_ path: String) {
+            self.path = path
+            self.descriptor = unsafe wakegate_open_file_itself(path)
+            if self.descriptor < 0 { return nil }
+        }
+
+        deinit { System.close(self.descriptor) }
+
+        /// Removes the file, unless another has taken its place.
+        func remove() {
+            var own = stat()
+            var present = stat()
+            guard unsafe fstat(self.descriptor, &own) == 0, unsafe lstat(self.path, &present) == 0,
+                own.st_dev == present.st_dev, own.st_ino == present.st_ino
+            else { return }
+            unsafe unlink(self.path)
+        }
+    }
+
+    static func bindError(_ address: ListenAddress, _ error: Int32) -> TransportError {
+        switch error {
+        case EADDRINUSE:
+            TransportError(.addressInUse, "\(address) is in use: stop who listens there, or choose another port.")
+        case EACCES:
+            TransportError(
+                .bind,
+                "\(address): this user may not listen there; choose a port above 1023 or a folder of its own."
+            )
+        case EADDRNOTAVAIL:
+            TransportError(.bind, "\(address) is not an address of this machine; use one that is, or [::] for all.")
+        case _:
+            TransportError(.bind, "\(address) cannot be listened on: \(Self.message(error)).")
+        }
+    }
+
+    /// The port a TCP listener got.
+    static func boundPort(_ descriptor: Int32) -> UInt16 {
+        UInt16(truncatingIfNeeded: wakegate_bound_port(descriptor))
+    }
+
+    /// Raises the limit of descriptors as far as is allowed.
+    ///
+    /// - Returns: how many the process may have.
+    static func raiseDescriptorLimit() -> Int {
+        wakegate_raise_descriptor_limit()
+    }
+
+    /// A mapped file of which a part is gone ends the process with the file's name.
+    static func explainBusErrors() {
+        wakegate_explain_bus_errors()
+    }
+
+    // MARK: Waking
+
+    static func makeEvent() throws(TransportError) -> Int32 {
+        let descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+        guard descriptor >= 0 else { throw TransportError(.system, "eventfd: \(Self.message(wakegate_error())).") }
+        return descriptor
+    }
+
+    static func signal(_ event: Int32) {
+        _ = eventfd_write(event, 1)
+    }
+
+    /// Waits for a signal, at most so many milliseconds; leaves it for `clear`.
+    static func wait(_ event: Int32, milliseconds: Int32) {
+        _ = wakegate_wait_readable(event, milliseconds)
+    }
+
+    static func clear(_ event: Int32) {
+        var value: eventfd_t = 0
+        _ = unsafe eventfd_read(event, &value)
+    }
+}
+
+/// Memory that sockets are read into, and what is decrypted, again and again.
+@safe
+struct ReadRoom: ~Copyable {
+    /// For calls into C.
+    let memory: UnsafeMutableRawBufferPointer
+
+    init(bytes: Int) {
+        unsafe self.memory = .allocate(byteCount: bytes, alignment: 64)
+    }
+
+    deinit { unsafe self.memory.deallocate() }
+
+    /// How many bytes there is room for.
+    var count: Int { unsafe self.memory.count }
+
+    /// The first bytes; valid until the room is next read into.
+    func first(_ count: Int) -> ByteView {
+        unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.memory[..<count]))
+    }
+}
+
+/// An epoll descriptor and room for what it reports.
+@safe
+final class Poll {
+    /// What is watched for, and what is reported.
+    struct Readiness: OptionSet {
+        let rawValue: UInt32
+
+        static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+        static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+        /// The peer will send no more; reported only when asked for.
+        static let peerEnded = Readiness(rawValue: EPOLLRDHUP.rawValue)
+        /// An error or the end of both directions; always reported.
+        static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
+        /// Wakes one of several loops that watch the same descriptor.
+        static let exclusive = Readiness(rawValue: EPOLLEXCLUSIVE.rawValue)
+        /// Reports changes, not states.
+        static let edge = Readiness(rawValue: EPOLLET.rawValue)
+    }
+
+    /// Few a turn: what one turn reads should still be in the cache when its answers are written.
+    private static let eventsMax = 16
+
+    private let descriptor: Int32
+    private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
+    /// How many of `events` were reported by the last wait, and how many of those were taken.
+    private var count = 0
+    private var taken = 0
+
+    init() throws(TransportError) {
+        self.descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+        unsafe self.events.initialize(repeating: epoll_event(), count: Poll.eventsMax)
+        guard self.descriptor >= 0 else {
+            throw TransportError(.system, "epoll: \(System.message(wakegate_error())).")
+        }
+    }
+
+    deinit {
+        if self.descriptor >= 0 { System.close(self.descriptor) }
+        unsafe self.events.deallocate()
+    }
+
+    func add(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_ADD, descriptor, readiness, token)
+    }
+
+    func modify(_ descriptor: Int32, _ readiness: Readiness, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_MOD, descriptor, readiness, token)
+    }
+
+    func remove(_ descriptor: Int32) -> Bool {
+        self.control(EPOLL_CTL_DEL, descriptor, [], 0)
+    }
+
+    /// Watches another poll, which is readable while something that it watches is ready.
+    func add(_ other: Poll, token: UInt64) -> Bool {
+        self.control(EPOLL_CTL_ADD, other.descriptor, .readable, token)
+    }
+
+    /// - Returns: false when the system has no memory for it.
+    private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
+        var event = unsafe epoll_event()
+        unsafe event.events = readiness.rawValue
+        unsafe event.data.u64 = token
+        return unsafe epoll_ctl(self.descriptor, operation, descriptor, &event) == 0
+    }
+
+    /// Whether the last wait has reported something that was not taken.
+    var hasEvents: Bool { self.taken < self.count }
+
+    /// Waits until something is ready or the time is up; `next` takes what is.
+    ///
+    /// What was reported before and not taken is dropped, and reported again behind everything else that is ready.
+    /// - Parameter milliseconds: -1 for ever.
+    func wait(milliseconds: Int32) {
+        let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
+        self.count = max(0, Int(count))
+        self.taken = 0
+    }
+
+    /// The next of what the last wait has reported; nil when all was taken.
+    func next() -> (readiness: Readiness, token: UInt64)? {
+        guard self.hasEvents else { return nil }
+        defer { self.taken += 1 }
+        return unsafe (Readiness(rawValue: self.events[self.taken].events), self.events[self.taken].data.u64)
+    }
+}
+
+/// What the system allows this process, and what becomes of it where that is too little.
+package enum ProcessLimits {
+    /// The descriptors below which nothing works: files of the state, sockets, and those of Foundation and Dispatch,
+    /// which trap where they find none. What is left for connections is beyond.
+    package static let descriptorsMin = 128
+
+    /// Raises the limit of descriptors as far as is allowed.
+    ///
+    /// - Throws: `TransportError` with the limit when that is too little for a gateway.
+    package static func checkDescriptors() throws(TransportError) {
+        let limit = System.raiseDescriptorLimit()
+        guard limit < self.descriptorsMin else { return }
+        throw TransportError(
+            .system,
+            "This process may open \(limit) files, and a gateway needs at least \(self.descriptorsMin), and one for "
+                + "each connection. Raise the limit: `ulimit -n 65536` in a shell, LimitNOFILE= in a unit of systemd."
+        )
+    }
+
+    /// Has a write past the limit of a file's size fail, which is then an error of the file, and not end the process;
+    /// and a mapped file that somebody cuts end it with the file's name.
+    package static func takeSignalsAsErrors() {
+        signal(SIGXFSZ, SIG_IGN)
+        System.explainBusErrors()
+    }
+}
+
+/// Finds out whether an address could be listened on, without listening there.
+package enum ListenProbe {
+    /// Why nobody could listen on the address now; nil when somebody could. A port that the system chooses is free.
+    package static func fault(_ address: ListenAddress) -> TransportError? {
+        switch address.kind {
+        case .tcp(_, 0): return nil
+        case .tcp(let host, let port):
+            do throws(TransportError) {
+                // Bound and not listening: nobody can connect, and whoever listens there meanwhile is not kept from it.
+                System.close(try System.bindTCP(address, host: host, port: port))
+                return nil
+            } catch {
+                return error
+            }
+        case .unix(let path):
+            var status = stat()
+            guard unsafe lstat(path, &status) == 0, unsafe wakegate_is_stale_unix(path) == 0 else { return nil }
+            return System.bindError(address, EADDRINUSE)
+        }
+    }
+}

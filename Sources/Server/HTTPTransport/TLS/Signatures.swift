@@ -1,0 +1,105 @@
+internal import Platform
+package import Wire
+
+/// The private key that a provider signs its tokens with: Apple's `.p8`, or any P-256 key in PEM.
+package enum ProviderKey {
+    /// The largest key file, in bytes; a `.p8` has about 250.
+    private static let fileBytesMax = 65_536
+
+    /// Signs `message` with the key in `file`, as JSON web tokens of algorithm ES256 are signed.
+    ///
+    /// - Returns: R and then S, 32 bytes each.
+    /// - Throws: `TransportError` that names the file when it cannot be read or holds no P-256 private key.
+    package static func sign(_ message: [UInt8], keyFile file: String) throws(TransportError) -> [UInt8] {
+        let remedy = "name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`"
+        let key = try OpenSSL.Key(pem: try Self.read(file, remedy: remedy), file: file, remedy: remedy)
+        guard key.isP256 else {
+            throw TransportError(.privateKey, "\(file) holds a key of another kind than P-256; \(remedy).")
+        }
+        return try key.signES256(message)
+    }
+
+    private static func read(_ file: String, remedy: String) throws(TransportError) -> [UInt8] {
+        let bytes: [UInt8]?
+        do throws(SystemError) {
+            bytes = try OrdinaryFile.contents(file, bytesMax: Self.fileBytesMax + 1)
+        } catch {
+            throw TransportError(.privateKey, "\(file) cannot be read (\(error.reason)); \(remedy).")
+        }
+        guard let bytes else { throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).") }
+        guard bytes.count <= Self.fileBytesMax else {
+            throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
+        }
+        return bytes
+    }
+}
+
+/// The public key that a provider's tokens are verified with.
+package final class ProviderPublicKey: Sendable {
+    private let key: OpenSSL.Key
+
+    /// Reads the key.
+    ///
+    /// - `pem`: a P-256 key in PEM, public or private, without a password; text around it is skipped.
+    /// - Throws: `TransportError` that names `file` when there is no such key.
+    package init(pem: [UInt8], file: String) throws(TransportError) {
+        guard let key = OpenSSL.Key(publicPEM: pem) else {
+            throw TransportError(
+                .privateKey,
+                "\(file) holds no key in PEM without a password (\(OpenSSL.reason())); "
+                    + "name the .p8 file that Apple gave you, or its public key."
+            )
+        }
+        guard key.isP256 else {
+            throw TransportError(
+                .privateKey,
+                "\(file) holds a key of another kind than P-256; name the .p8 file that Apple gave you."
+            )
+        }
+        self.key = key
+    }
+
+    /// Whether `signature`, R and then S, 32 bytes each, is of this key and for `message`, by ES256.
+    package func verifies(_ message: ByteView, signature: [UInt8]) -> Bool {
+        self.key.verifiesES256(message, signature: signature)
+    }
+
+    /// The public key alone, SubjectPublicKeyInfo in PEM.
+    package var pem: [UInt8] { self.key.publicPEM }
+}
+
+/// Message authentication codes: HMAC with SHA-256 (RFC 2104), 32 bytes.
+package enum MessageCode {
+    package static func make(_ message: [UInt8], key: [UInt8]) throws(TransportError) -> [UInt8] {
+        guard let code = OpenSSL.messageCode(message, key: key) else {
+            throw TransportError(.system, "A message cannot be signed (\(OpenSSL.reason())); see to free memory.")
+        }
+        return code
+    }
+
+    /// Compares in a time that does not hang on the bytes, so that nobody finds a code byte by byte.
+    package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        OpenSSL.isEqual(left, right)
+    }
+}
+
+/// The SHA-256 of bytes that come in pieces, to find out whether they are those that somebody meant.
+package final class ContentDigest {
+    private let digest: OpenSSL.Digest
+
+    /// - Returns: nil when there is no memory for it.
+    package init?() {
+        guard let digest = OpenSSL.Digest() else { return nil }
+        self.digest = digest
+    }
+
+    /// Takes the next bytes.
+    package func update(_ bytes: ArraySlice<UInt8>) {
+        self.digest.update(bytes)
+    }
+
+    /// What all bytes come to, in lower-case hexadecimal; to be asked once.
+    package func hex() -> String {
+        self.digest.end().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

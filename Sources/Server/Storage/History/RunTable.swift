@@ -1,0 +1,278 @@
+import Engine
+import Wire
+
+/// The SQLite file: chunks of about a page each, and runs that name them.
+///
+/// Events lie in it sorted and in large pieces, not one a row: a row with two indexes over random keys dirties three
+/// pages an event, a chunk dirties one page for 270 events.
+final class RunTable {
+    /// Why a file cannot be opened.
+    enum OpeningFault: Error {
+        /// The file never can be opened: it is damaged, or not ours, or newer.
+        case unusable(String)
+        /// Perhaps it can later.
+        case failed(SQLiteError)
+    }
+
+    /// What a run's row says of it.
+    enum RunState: Int64 {
+        case live = 0
+        /// A merge's result, not whole yet.
+        case unfinished = 1
+        /// A run whose chunks are being deleted.
+        case dead = 2
+    }
+
+    /// "WGHi": the file is a history of WakeGate.
+    static let applicationID: Int64 = 0x5747_4869
+    /// In format 1 devices and pushes had numbers that anybody could compute.
+    static let version: Int64 = 2
+    static let pageBytes = 8192
+    /// A chunk of this size and its row's header fill one page: no overflow pages, nothing left over.
+    static let chunkBytesMax = pageBytes - 48
+
+    let database: SQLiteDatabase
+    /// What devices and pushes are numbered with.
+    let key: HashKey
+    /// Whether the file was made, and not found.
+    let isNew: Bool
+    private let insertChunk: SQLiteStatement
+    private let selectChunk: SQLiteStatement
+    private let deleteChunk: SQLiteStatement
+    private let insertRun: SQLiteStatement
+    private let updateRun: SQLiteStatement
+    private let deleteRun: SQLiteStatement
+    private let saveSequence: SQLiteStatement
+    /// The row of the next chunk. A row that any run names, dead or alive, is never given again: deleting a dead run's
+    /// chunks once more after a restart must not meet those of another.
+    private var nextRow: Int64 = 1
+    /// Whether all that the log holds is in the file as well.
+    private var isLogCopied = false
+
+    /// - Parameters:
+    ///   - path: nil for a database in memory.
+    ///   - key: what devices and pushes are numbered with; a file of another key is of no use.
+    ///   - vfs: the name of the file system layer; nil for the machine's own.
+    init(path: String?, key: HashKey, vfs: String?) throws(OpeningFault) {
+        self.key = key
+        do {
+            let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
+            // Nobody else opens the file while the gateway runs: no lock a transaction, and, said before the file is
+            // first looked at, no shared memory beside it.
+            try database.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self.isNew = try !Self.checkOrigin(database)
+            try Self.prepare(database, isInMemory: path == nil)
+            try Self.check(key, database)
+            // A former process may have left what a sync failed to write.
+            if path != nil { try database.settleLog() }
+            self.database = database
+            self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
+            self.selectChunk = try database.prepare("SELECT content FROM chunk WHERE id = ?")
+            self.deleteChunk = try database.prepare("DELETE FROM chunk WHERE id = ?")
+            self.insertRun = try database.prepare("INSERT INTO run (state, content) VALUES (?, ?)")
+            self.updateRun = try database.prepare("UPDATE run SET state = ?, content = ? WHERE id = ?")
+            self.deleteRun = try database.prepare("DELETE FROM run WHERE id = ?")
+            self.saveSequence = try database.prepare("REPLACE INTO written (id, sequence) VALUES (?, ?)")
+        } catch let fault as OpeningFault {
+            throw fault
+        } catch let error as SQLiteError {
+            throw Self.isDamage(error) ? .unusable(error.message) : .failed(error)
+        } catch {
+            throw .unusable("\(error)")
+        }
+    }
+
+    static func isDamage(_ error: SQLiteError) -> Bool {
+        error.kind == .corrupt || error.kind == .notDatabase
+    }
+
+    static func damage(_ message: String) -> SQLiteError {
+        SQLiteError(kind: .corrupt, code: 0, message: message)
+    }
+
+    /// - Returns: whether there is a history already.
+    private static func checkOrigin(_ database: SQLiteDatabase) throws -> Bool {
+        if try database.integer("SELECT count(*) FROM sqlite_schema") == 0 { return false }
+        guard try database.integer("PRAGMA application_id") == self.applicationID else {
+            throw OpeningFault.unusable("it is a file of another program")
+        }
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        guard version != 1 else {
+            throw OpeningFault.unusable("it knows devices by numbers that strangers could find tokens for")
+        }
+        guard version == self.version else {
+            throw OpeningFault.unusable("its format is \(version), and this program knows format \(self.version)")
+        }
+        return true
+    }
+
+    /// Marks a new file with its key, and refuses one whose mark is of another.
+    private static func check(_ key: HashKey, _ database: SQLiteDatabase) throws {
+        let mark = Int64(bitPattern: HistoryEvent.mark(of: key))
+        guard let known = try database.integer("SELECT mark FROM key WHERE id = 1") else {
+            return try database.execute("INSERT INTO key (id, mark) VALUES (1, \(mark))")
+        }
+        guard known == mark else { throw OpeningFault.unusable("it was written under another key than history.key") }
+    }
+
+    private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
+        try database.execute("PRAGMA page_size = \(self.pageBytes)")
+        // Pages that deleted runs leave can be given back to the file system when the history shrinks.
+        try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        // A commit syncs nothing: a killed process loses nothing, a power loss what came since the last `sync`. The log
+        // is never copied into the file, nor begun anew, without the syncs that keep the file whole.
+        try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
+        try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
+        // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.
+        try database.execute("PRAGMA secure_delete = OFF")
+        try database.execute("PRAGMA cache_size = -1024")
+        try database.execute("PRAGMA temp_store = MEMORY")
+        try database.execute(
+            """
+            BEGIN IMMEDIATE;
+            PRAGMA application_id = \(self.applicationID);
+            PRAGMA user_version = \(self.version);
+            CREATE TABLE IF NOT EXISTS chunk (id INTEGER PRIMARY KEY, content BLOB NOT NULL);
+            CREATE TABLE IF NOT EXISTS key (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
+            CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
+            CREATE TABLE IF NOT EXISTS written (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+            COMMIT;
+            """
+        )
+    }
+
+    /// Does all of `body`, or nothing of it.
+    func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+        try self.database.execute("BEGIN IMMEDIATE")
+        self.isLogCopied = false
+        do {
+            let result = try body()
+            try self.database.execute("COMMIT")
+            return result
+        } catch {
+            // After some faults SQLite has rolled back already, and says so with an error.
+            try? self.database.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// The pages in the write-ahead log that wait to be copied into the file.
+    var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
+
+    /// Copies the log into the file, syncing both; the next transaction begins the log anew.
+    func copyLog() throws(SQLiteError) {
+        let (logPages, copiedPages) = try self.database.checkpoint(.passive)
+        self.isLogCopied = logPages == copiedPages
+    }
+
+    /// Makes all transactions durable that were committed.
+    func sync() throws(SQLiteError) {
+        try self.database.syncLog()
+    }
+
+    /// Gives up to `count` free pages back to the file system.
+    func giveBack(_ count: Int) throws(SQLiteError) {
+        try self.transaction { () throws(SQLiteError) in
+            try self.database.execute("PRAGMA incremental_vacuum(\(count))")
+        }
+    }
+
+    /// The pages of the file, and how many of them are free.
+    func pages() throws(SQLiteError) -> (all: Int, free: Int) {
+        let all = try self.database.integer("PRAGMA page_count") ?? 0
+        return (Int(all), Int(try self.database.integer("PRAGMA freelist_count") ?? 0))
+    }
+
+    /// - Returns: its row.
+    func addChunk(_ content: ByteView) throws(SQLiteError) -> Int64 {
+        let row = self.nextRow
+        self.nextRow += 1
+        try self.insertChunk.bind(1, row)
+        try self.insertChunk.bind(2, content)
+        try self.insertChunk.run()
+        return row
+    }
+
+    /// Calls `body` with the chunk's bytes, which are valid during the call.
+    func readChunk<Result>(
+        _ row: Int64,
+        _ body: (ByteView) throws(SQLiteError) -> Result
+    ) throws(SQLiteError) -> Result {
+        defer { self.selectChunk.reset() }
+        try self.selectChunk.bind(1, row)
+        guard try self.selectChunk.step() else { throw Self.damage("a chunk is missing") }
+        return try body(self.selectChunk.bytes(0))
+    }
+
+    func removeChunk(_ row: Int64) throws(SQLiteError) {
+        try self.deleteChunk.bind(1, row)
+        try self.deleteChunk.run()
+    }
+
+    /// Writes the run's row; a run without an id is given one.
+    func save(_ run: inout HistoryRun, _ state: RunState) throws(SQLiteError) {
+        var content = ByteBuffer()
+        run.write(to: &content)
+        if run.id == 0 {
+            try self.insertRun.bind(1, state.rawValue)
+            try self.insertRun.bind(2, content.view)
+            try self.insertRun.run()
+            run.id = self.database.lastInsertedRow
+        } else {
+            try self.updateRun.bind(1, state.rawValue)
+            try self.updateRun.bind(2, content.view)
+            try self.updateRun.bind(3, run.id)
+            try self.updateRun.run()
+        }
+    }
+
+    func removeRun(_ id: Int64) throws(SQLiteError) {
+        try self.deleteRun.bind(1, id)
+        try self.deleteRun.run()
+    }
+
+    /// The records of events that are in the file.
+    func positions() throws(SQLiteError) -> RecordPositions {
+        let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
+        var newest: UInt64 = 0
+        var leftOff: [UInt64] = []
+        while try select.step() {
+            let number = select.integer(1)
+            guard let sequence = UInt64(exactly: number), sequence <= EventRecord.sequenceMax else {
+                throw Self.damage("its newest record has number \(number)")
+            }
+            if select.integer(0) == 1 { newest = sequence } else { leftOff.append(sequence) }
+        }
+        return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
+    }
+
+    /// Says that these records of events are in the file, which said so of `former`.
+    ///
+    /// Row 1 has the number of the newest one, the rows behind it those where earlier numbers left off.
+    func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
+        try self.save(positions.newest, row: 1)
+        guard positions.leftOff != former.leftOff else { return }
+        try self.database.execute("DELETE FROM written WHERE id != 1")
+        for (place, sequence) in positions.leftOff.enumerated() { try self.save(sequence, row: Int64(place) + 2) }
+    }
+
+    private func save(_ sequence: UInt64, row: Int64) throws(SQLiteError) {
+        try self.saveSequence.bind(1, row)
+        try self.saveSequence.bind(2, Int64(bitPattern: sequence))
+        try self.saveSequence.run()
+    }
+
+    /// Every run; to be called before a chunk is added.
+    func runs() throws(SQLiteError) -> [(run: HistoryRun, state: RunState)] {
+        let select = try self.database.prepare("SELECT id, state, content FROM run")
+        var runs: [(HistoryRun, RunState)] = []
+        while try select.step() {
+            guard let state = RunState(rawValue: select.integer(1)),
+                let run = HistoryRun(id: select.integer(0), select.bytes(2))
+            else { throw Self.damage("the row of a run is damaged") }
+            runs.append((run, state))
+            self.nextRow = max(self.nextRow, (run.rows.max() ?? 0) + 1)
+        }
+        return runs
+    }
+}

@@ -1,0 +1,336 @@
+package import Engine
+import Platform
+package import Wire
+
+/// Keeps an engine's records in an SQLite file, as a journal: a commit appends what changed in rows of its own, and
+/// copies what still counts of the oldest rows, which it deletes.
+///
+/// It has one user at a time, on any thread. No other process may use the file: whoever opens it sees to that.
+package final class Journal: RecordStore {
+    /// Called by a commit when a checkpoint is due. It is to have `JournalCheckpointer.checkpoint` called on another
+    /// thread. While it is nil, commits make the checkpoints themselves.
+    package var onCheckpointDue: (@Sendable () -> Void)?
+    /// What the history has made durable: rows with other events are kept, within `JournalLimits.heldBytesMax`. While
+    /// it is nil, none is kept for its events. It is set before `load`.
+    package var retention: EventRetention?
+    /// Called by `begin` when it has taken over a journal of an older format, with the path of the copy of what it was:
+    /// the next journal that begins here removes it.
+    package var onTakeover: ((_ copy: String) -> Void)?
+    /// The bytes of records that the last commit copied from old rows.
+    package private(set) var copiedBytesOfLastCommit = 0
+
+    private let place: JournalPlace
+    private let limits: JournalLimits
+    /// What is to be taken over, or made; nil when the journal has begun.
+    private var found: JournalInspection?
+    /// The connection that reads what was found; nil when there is nothing to be read.
+    private var reader: SQLiteDatabase?
+    /// Of the connection that commits; nil until the journal has begun.
+    private var table: JournalTable?
+    private var markFile: JournalMarkFile?
+    /// What the header of the next row says.
+    private var stamp = JournalRow.Stamp()
+    private let progress: CheckpointProgress
+    /// The checkpointer that was made last.
+    private var checkpointer: JournalCheckpointer?
+    private var records = LiveRecords()
+    private var pace: CompactionPace
+    /// The oldest row of the file, and the bytes of the rows from it on of which nothing counts.
+    private var firstInFile: Int64 = 1
+    private var droppedBytes = 0
+    /// The content of the row that is being filled.
+    private var content = ByteBuffer()
+    private var isLoaded: Bool
+
+    /// Looks at the journal, if there is one: nothing is written or made before `begin`.
+    ///
+    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `follower`: a file that is first written when the journal has begun: where it is, the journal is not new.
+    /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
+    /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
+    /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged, or lacks what
+    ///   was committed. Its files are then as they were.
+    package init(
+        path: String,
+        vfs: String? = nil,
+        follower: String? = nil,
+        limits: JournalLimits = JournalLimits(),
+        acceptsLoss: Bool = false,
+        syncFolder: ((String) throws(StoreError) -> Void)? = nil
+    ) throws(StoreError) {
+        self.place = try JournalPlace(path, vfs: vfs, follower: follower, syncFolder: syncFolder)
+        if vfs == nil { try JournalAccess.check(self.place) }
+        self.limits = limits
+        self.progress = CheckpointProgress(limits: limits)
+        self.pace = CompactionPace(limits: limits)
+        let (found, reader) = try JournalInspection.of(self.place, acceptsLoss: acceptsLoss)
+        self.found = found
+        self.reader = reader
+        self.isLoaded = found.isEmpty
+    }
+
+    /// What a start would refuse of the journal at `path`; nil when nothing is found without reading all of it.
+    ///
+    /// - `follower`: as of `init`.
+    ///
+    /// Nothing is written, and another process may be committing to the journal.
+    package static func fault(path: String, follower: String? = nil) -> StoreError? {
+        do throws(StoreError) {
+            let place = try JournalPlace(path, follower: follower)
+            try JournalAccess.checkKinds(place)
+            _ = try JournalInspection.of(place, acceptsLoss: false, isAlone: false)
+            return nil
+        } catch { return error }
+    }
+
+    /// The bytes that the rows take in the file, and how many of them still count.
+    package var bytes: (all: Int, live: Int) {
+        (self.droppedBytes + self.records.rows.bytes, self.records.rows.liveBytes)
+    }
+
+    /// Why the store has failed, if it has. Any thread.
+    package var failure: StoreError? { self.progress.failure }
+
+    package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
+        guard let reader = self.reader else { return }
+        try JournalFile.checkPages(reader)
+        self.records = try JournalLoader.load(reader, take)
+        self.firstInFile = self.records.rows.first
+        self.droppedBytes = 0
+        self.isLoaded = true
+    }
+
+    package var loss: StoreLoss? { self.found?.loss }
+
+    package var beginsAnother: Bool { self.found?.beginsAnother ?? false }
+
+    package func begin() throws(StoreError) {
+        guard let found = self.found, self.isLoaded else {
+            preconditionFailure("a journal begins once, when what it holds was loaded")
+        }
+        self.found = nil
+        switch found {
+        case .new(let loss):
+            self.reader = nil
+            try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
+        case .found(let journal): try self.takeOver(journal)
+        }
+    }
+
+    package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
+        precondition(self.failure != nil, "a store that has not failed is read once")
+        // On a connection of its own: this one's sees what the failed commit has written.
+        try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
+    }
+
+    package func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
+        guard let table = self.table else { preconditionFailure("a journal has begun before something is added") }
+        if let failure = self.progress.failure { throw failure }
+        guard !batch.isEmpty else { return }
+        do throws(StoreError) {
+            try self.write(batch.bytes, to: table)
+        } catch {
+            // Nothing is rolled back, tried again or closed with a checkpoint: the file stays as it is.
+            self.progress.fail(error)
+            throw error
+        }
+        self.noteCommit()
+        self.makeRoomInLog()
+    }
+
+    /// A second connection, for checkpoints on another thread.
+    package func makeCheckpointer() -> JournalCheckpointer {
+        let checkpointer = JournalCheckpointer(self.place, self.progress)
+        // A failure is kept, and the next commit throws it.
+        if self.table != nil { _ = try? checkpointer.open() }
+        self.checkpointer = checkpointer
+        return checkpointer
+    }
+
+    // MARK: Opening
+
+    private func takeOver(_ journal: FoundJournal) throws(StoreError) {
+        var copy: String?
+        if journal.format < JournalFile.format, let reader {
+            copy = try FormerJournal.keep(reader, self.place, format: journal.format)
+        }
+        // It would keep the log from being copied into the file.
+        self.reader = nil
+        try self.open(try JournalFile.takeOver(self.place, journal))
+        if let copy {
+            self.onTakeover?(copy)
+        } else if journal.loss == nil {
+            FormerJournal.removeAll(self.place)
+        }
+    }
+
+    private func open(
+        _ opened: (database: SQLiteDatabase, markFile: JournalMarkFile, mark: JournalMark)
+    ) throws(StoreError) {
+        self.table = try JournalTable(opened.database)
+        self.markFile = opened.markFile
+        try self.checkpointer?.open()
+        self.progress.markFile = opened.markFile
+        self.progress.watch(JournalFileWatch(self.place))
+        let mark = opened.mark
+        self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
+    }
+
+    // MARK: Commits
+
+    /// The mark tells of a commit that is durable.
+    private func noteCommit() {
+        // A failure is kept, and the next commit throws it: this one is durable.
+        do throws(StoreError) {
+            try self.markFile?.note(
+                row: self.records.rows.next - 1,
+                checksum: self.stamp.previous ?? 0,
+                commits: self.stamp.commits,
+                time: self.stamp.time ?? 0
+            )
+        } catch { self.progress.fail(error) }
+    }
+
+    private func write(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
+        try table.begin()
+        self.stamp.commits += 1
+        self.stamp.time = SystemClock.wall
+        let newest = self.records.rows.next
+        self.beginRow()
+        try self.append(batch, to: table)
+        try self.compact(own: batch.count, before: newest, table)
+        if self.droppedBytes >= self.limits.deletionBytes {
+            self.firstInFile = self.records.rows.first
+            self.droppedBytes = 0
+            try table.delete(before: self.firstInFile)
+        }
+        try self.endRow(table)
+        try table.commit()
+    }
+
+    /// Cuts the batch, at the borders of records, into rows.
+    private func append(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
+        var start = 0
+        var offset = 0
+        while let (key, count) = RecordBatch.header(of: batch, at: offset) {
+            let bytes = RecordBatch.headerCount + count
+            if offset > start, self.content.count + offset - start + bytes > self.limits.rowBytesMax {
+                self.content.append(batch[start..<offset])
+                try self.endRow(table)
+                self.beginRow()
+                start = offset
+            }
+            self.records.put(key, row: self.records.rows.next - 1, bytes: bytes)
+            if key.kind == .events { self.hold(batch[offset + RecordBatch.headerCount..<offset + bytes]) }
+            offset += bytes
+        }
+        precondition(offset == batch.count, "a batch is made of whole records")
+        self.content.append(batch[start..<offset])
+    }
+
+    /// The newest row holds this record of events.
+    private func hold(_ content: ByteView) {
+        guard let record = try? EventRecord(content) else { preconditionFailure("a record of events is one") }
+        let row = self.records.rows.next - 1
+        self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
+    }
+
+    /// Lets go of the rows that the history needs no more, and of the oldest when it does not keep up.
+    ///
+    /// - Returns: the first row that is kept for it.
+    private func releaseHeldRows() -> Int64 {
+        guard let retention = self.retention else {
+            self.records.held.release(through: .max)
+            return .max
+        }
+        self.records.held.release(through: retention.durableSequence)
+        let givenUp = self.records.held.giveUp(toBytes: self.limits.heldBytesMax)
+        if givenUp > 0 { retention.giveUp(events: givenUp) }
+        let first = self.records.held.first?.row ?? .max
+        retention.hold(bytes: self.records.held.bytes, from: first)
+        return first
+    }
+
+    /// Copies what counts of the oldest rows, as far as this commit's turn goes; own rows begin at `newest`.
+    private func compact(own bytes: Int, before newest: Int64, _ table: JournalTable) throws(StoreError) {
+        self.copiedBytesOfLastCommit = 0
+        self.pace.earn(bytes, self.records.rows)
+        let end = min(newest, self.releaseHeldRows())
+        while self.records.rows.first < end, let row = self.records.rows.oldest, self.pace.spend(on: row) {
+            if row.liveBytes > 0 { try self.copyLiveRecords(of: self.records.rows.first, table) }
+            self.droppedBytes += Int(row.bytes)
+            self.records.dropOldestRow()
+        }
+    }
+
+    private func copyLiveRecords(of row: Int64, _ table: JournalTable) throws(StoreError) {
+        try table.read(row) { content throws(StoreError) in
+            var offset = JournalRow.recordsOffset(of: content)
+            while let (key, count) = RecordBatch.header(of: content, at: offset) {
+                let bytes = RecordBatch.headerCount + count
+                if try self.counts(key, content[offset + RecordBatch.headerCount..<offset + bytes], of: row) {
+                    if self.content.count + bytes > self.limits.rowBytesMax {
+                        try self.endRow(table)
+                        self.beginRow()
+                    }
+                    self.content.append(content[offset..<offset + bytes])
+                    self.records.put(key, row: self.records.rows.next - 1, bytes: bytes)
+                    self.copiedBytesOfLastCommit += bytes
+                }
+                offset += bytes
+            }
+            if offset != content.count {
+                throw StoreError(damaged: self.place.path, "a record of row \(row) is malformed")
+            }
+        }
+    }
+
+    /// Whether a record is the newest of its key; of those with events in one row the last may be.
+    private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
+        guard self.records.row(of: key) == row else { return false }
+        guard key.kind == .events else { return true }
+        do throws(EventRecord.Fault) {
+            return try EventRecord(content).sequence == self.records.held.newestSequence
+        } catch {
+            throw StoreError(damaged: self.place.path, "a record of events of row \(row) \(error.clause)")
+        }
+    }
+
+    private func beginRow() {
+        self.content.removeAll()
+        JournalRow.appendHeader(self.stamp, to: &self.content)
+        self.records.appendRow()
+    }
+
+    private func endRow(_ table: JournalTable) throws(StoreError) {
+        JournalRow.setFirst(self.firstInFile, in: &self.content)
+        self.records.setNewestRow(contentBytes: self.content.count)
+        self.stamp.previous = try table.insert(self.records.rows.next - 1, self.content.view)
+    }
+
+    /// Sees to it that the log is copied into the file and begins anew, while commits go on.
+    private func makeRoomInLog() {
+        guard let database = self.table?.database else { return }
+        let step = self.progress.committed(logPages: database.logPages)
+        switch step {
+        case .nothing: return
+        case .ask:
+            if let onCheckpointDue {
+                onCheckpointDue()
+                return
+            }
+        case .copyRest: ()
+        case .wait:
+            self.progress.waitForPass()
+            return
+        }
+        let generation = self.progress.generation
+        // A failure is kept, and the next commit throws it: this one is durable.
+        if let pages = try? JournalCheckpointer.copyLog(database, self.progress) {
+            _ = self.progress.copied(pages, generation: generation)
+        }
+        guard step == .ask else { return }
+        try? JournalCheckpointer.syncMark(self.progress)
+        self.progress.finish()
+    }
+}

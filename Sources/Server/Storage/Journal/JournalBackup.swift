@@ -1,0 +1,65 @@
+package import Engine
+import Glibc
+import Platform
+
+/// Copies a journal while others commit to it.
+package enum JournalBackup {
+    /// Makes `copy`, a journal of its own, in one file, that holds what was committed at one moment during the call.
+    ///
+    /// The copy appears under its name when it is whole, checked and on the disk.
+    ///
+    /// - Throws: `StoreError` when it cannot, or when `copy` is there already.
+    package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
+        let partial = copy + ".partial"
+        guard !FileSystem.exists(copy) else {
+            throw StoreError(message: "\(copy) is there already. Name another file for the backup.")
+        }
+        let place = try JournalPlace(partial)
+        self.remove(place)
+        do throws(StoreError) {
+            let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
+            do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
+            // The copy is a journal of its own, and what is later mixed up with its original does not fit.
+            try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
+            try self.sync(partial, copy)
+        } catch {
+            self.remove(place)
+            throw error
+        }
+        try JournalFile.syncFolder(of: copy)
+    }
+
+    /// The files of the journal at `path`, but for what connections share while they are open.
+    package static func paths(of path: String) -> [String] {
+        [path, path + "-wal", JournalMarkFile.path(of: path)]
+    }
+
+    private static func remove(_ place: JournalPlace) {
+        for path in self.paths(of: place.path) + [place.path + "-shm", place.rollbackPath] {
+            try? FileSystem.remove(path)
+        }
+    }
+
+    private static func sync(_ partial: String, _ copy: String) throws(StoreError) {
+        do throws(SystemError) {
+            let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
+            try file.sync()
+            // Something may have taken the name since it was looked for.
+            try FileSystem.link(partial, orRenameTo: copy)
+            try? FileSystem.remove(partial)
+        } catch {
+            throw StoreError(
+                message: "The backup \(copy) cannot be written (\(error.message)). Check the disk it lies on."
+            )
+        }
+    }
+}
+
+extension StoreError {
+    fileprivate init(backup copy: String, _ error: SQLiteError) {
+        self.init(
+            message: "The backup \(copy) cannot be made (\(error.message)). Check that its folder exists, that the "
+                + "user that runs WakeGate may write there, and that there is space."
+        )
+    }
+}

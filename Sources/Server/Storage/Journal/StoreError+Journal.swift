@@ -1,0 +1,104 @@
+import Engine
+import Platform
+
+extension StoreError {
+    /// What SQLite says of the journal at `path`, and what to do about it.
+    init(journal path: String, _ error: SQLiteError) {
+        let cause = error.message
+        switch error.kind {
+        case .full:
+            self.init(
+                message: "The disk is full: \(path) cannot grow (\(cause)). Free space there and start WakeGate again."
+            )
+        case .io where Self.isAtLimit(path), .tooLarge:
+            self.init(
+                message:
+                    "\(path) cannot grow: the process may write files of \(ProcessFigures.fileBytesMax) bytes at most "
+                    + "(\(cause)). Raise that limit (`ulimit -f` in a shell, LimitFSIZE= in a unit of systemd) and "
+                    + "start WakeGate again."
+            )
+        case .readOnly:
+            self.init(
+                message: "\(path) cannot be written (\(cause)). Make the file and its folder writable for the user "
+                    + "that runs WakeGate, or name another state folder."
+            )
+        case .cannotOpen:
+            self.init(
+                message: "\(path) cannot be opened (\(cause)). Check that its folder exists, and that the user that "
+                    + "runs WakeGate may read and write there."
+            )
+        case .notDatabase:
+            self.init(foreign: path)
+        case .corrupt:
+            self.init(damaged: path, cause)
+        case .busy:
+            self.init(
+                message: "\(path) is locked by another program (\(cause)). End that program and start WakeGate again."
+            )
+        case .other where Self.isOfContent(error):
+            self.init(damaged: path, cause)
+        case .io, .other:
+            self.init(
+                message: "Reading or writing \(path) failed (\(cause)). Check the disk and the system's log, "
+                    + "then start WakeGate again."
+            )
+        }
+    }
+
+    /// Whether SQLite found in the file something else than what every journal has, such as no table.
+    private static func isOfContent(_ error: SQLiteError) -> Bool {
+        error.code == 1
+    }
+
+    /// Whether the journal's file or its log cannot take another page within that limit: of a write that failed in a
+    /// commit SQLite does not say the cause.
+    private static func isAtLimit(_ path: String) -> Bool {
+        let limit = ProcessFigures.fileBytesMax
+        return ["", "-wal"].contains { name in
+            guard let status = try? FileSystem.status(path + name) else { return false }
+            return UInt64(status.size) + 2 * UInt64(JournalFile.pageBytes) > limit
+        }
+    }
+
+    /// The file is another program's.
+    init(foreign path: String) {
+        self.init(
+            message: "\(path) is not a journal of WakeGate. Name another state folder, or move the file away."
+        )
+    }
+
+    /// - Parameter rollback: what another program keeps for going back; SQLite would lay it over the journal.
+    init(stray rollback: String) {
+        self.init(
+            message: "\(rollback) is not of WakeGate: a program that changed the journal was cut off, or the file "
+                + "belongs to another one. Have that program end its work, or move the file away; what is then wrong "
+                + "with the journal is found."
+        )
+    }
+
+    /// The log is that of another journal, as its rows say, and those of the file and of the mark.
+    init(foreignLog place: JournalPlace) {
+        self.init(
+            message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
+                + "that belongs to it, or move that one away and start once with --accept-loss to go on with what is "
+                + "in the file."
+        )
+    }
+
+    /// A backup lies beside the log or the mark of another journal.
+    init(mixed place: JournalPlace) {
+        self.init(
+            message: "\(place.path) is a backup, and what lies beside it is of another journal. Move "
+                + "\(place.logPath) and \(place.markPath) away; the backup is whole without them."
+        )
+    }
+
+    /// - Parameter fault: what is wrong, as a clause.
+    init(damaged path: String, _ fault: String) {
+        self.init(
+            message: "\(path) is damaged: \(fault). Start from a backup (`wakegate backup` makes them), or move the "
+                + "file and the ones beside it that begin with its name away, and start once with --accept-loss to "
+                + "begin with no state."
+        )
+    }
+}

@@ -1,0 +1,418 @@
+internal import CSQLite
+import Glibc
+package import Wire
+
+/// One connection to an SQLite file. It has one user at a time, on any thread.
+@safe
+package final class SQLiteDatabase {
+    package enum Mode: Sendable {
+        case readOnly, readWrite
+        /// What the file alone holds: no log, no lock, and nothing is made beside it. Nobody may write meanwhile.
+        case fileAlone
+        /// Made when it is not there.
+        case create
+    }
+
+    /// How far a checkpoint goes.
+    package enum Checkpoint: Sendable {
+        /// As far as it gets without waiting for anybody.
+        case passive
+        /// To the end, so that the next commit begins the log anew; waits for nobody, and is `busy` instead.
+        case restart
+        /// To the end, and nothing is left of the log.
+        case truncate
+    }
+
+    package let path: String
+    private let connection: OpaquePointer
+    /// Pages in the write-ahead log after the last commit of this connection.
+    package fileprivate(set) var logPages = 0
+
+    /// Opens the file.
+    ///
+    /// - `path`: the file, or ":memory:".
+    /// - `vfs`: the name of the file system layer; nil for the machine's own.
+    package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
+        self.path = path
+        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        switch mode {
+        case .readOnly: flags |= SQLITE_OPEN_READONLY
+        case .fileAlone: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+        case .readWrite: flags |= SQLITE_OPEN_READWRITE
+        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        }
+        var connection: OpaquePointer?
+        let name = mode == .fileAlone ? Self.immutableURI(path) : path
+        let code = unsafe sqlite3_open_v2(name, &connection, flags, vfs)
+        guard code == SQLITE_OK, let opened = unsafe connection else {
+            let error = unsafe SQLiteError(code, connection)
+            unsafe sqlite3_close_v2(connection)
+            throw error
+        }
+        unsafe self.connection = opened
+        let context = unsafe Unmanaged.passUnretained(self).toOpaque()
+        // The hook takes the place of SQLite's own checkpoints, which would run inside commits.
+        unsafe sqlite3_wal_hook(
+            self.connection,
+            { context, _, _, pages in
+                guard let context = unsafe context else { return SQLITE_OK }
+                unsafe Unmanaged<SQLiteDatabase>.fromOpaque(context).takeUnretainedValue().logPages = Int(pages)
+                return SQLITE_OK
+            },
+            context
+        )
+    }
+
+    deinit {
+        unsafe sqlite3_close_v2(self.connection)
+    }
+
+    /// The URI by which SQLite takes a file for one that cannot change.
+    private static func immutableURI(_ path: String) -> String {
+        var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
+        for byte in path.utf8 {
+            let isPlain =
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            let digits = String(byte, radix: 16)
+            uri += isPlain ? String(UnicodeScalar(byte)) : "%" + (byte < 16 ? "0" : "") + digits
+        }
+        return uri + "?immutable=1"
+    }
+
+    /// Runs one or more statements that give no rows that matter.
+    package func execute(_ sql: String) throws(SQLiteError) {
+        try unsafe self.check(sqlite3_exec(self.connection, sql, nil, nil, nil))
+    }
+
+    /// The first column of the first row; nil when there is no row or the value is NULL.
+    package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
+        let statement = try self.prepare(sql)
+        return try statement.step() ? statement.integerOrNil(0) : nil
+    }
+
+    /// The first column of the first row as text; nil when there is no row or the value is NULL.
+    package func text(_ sql: String) throws(SQLiteError) -> String? {
+        let statement = try self.prepare(sql)
+        return try statement.step() ? statement.bytes(0).string : nil
+    }
+
+    /// A statement to be run again and again; it must not outlive the connection.
+    package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
+        var statement: OpaquePointer?
+        try unsafe self.check(
+            sqlite3_prepare_v3(self.connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
+        )
+        guard let prepared = unsafe statement else {
+            throw SQLiteError(kind: .other, code: SQLITE_MISUSE, message: "no statement in \"\(sql)\"")
+        }
+        return unsafe SQLiteStatement(prepared, of: self)
+    }
+
+    /// The row id of the last INSERT.
+    package var lastInsertedRow: Int64 {
+        unsafe sqlite3_last_insert_rowid(self.connection)
+    }
+
+    /// Copies pages of the write-ahead log into the file, and syncs both.
+    ///
+    /// - Returns: the pages in the log, and how many of them are now in the file.
+    package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
+        var logPages: Int32 = 0
+        var copiedPages: Int32 = 0
+        let mode =
+            switch mode {
+            case .passive: SQLITE_CHECKPOINT_PASSIVE
+            case .restart: SQLITE_CHECKPOINT_RESTART
+            case .truncate: SQLITE_CHECKPOINT_TRUNCATE
+            }
+        try unsafe self.check(
+            sqlite3_wal_checkpoint_v2(self.connection, nil, mode, &logPages, &copiedPages)
+        )
+        return (Int(logPages), Int(copiedPages))
+    }
+
+    /// Syncs the file, not the write-ahead log.
+    ///
+    /// A passive checkpoint syncs the file only when no commit came meanwhile. Without this, the checkpoint that
+    /// meets none would sync all that those before it wrote.
+    package func syncFile() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// Syncs the write-ahead log: what was committed is durable then, whatever the commits themselves synced.
+    package func syncLog() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
+        // The pointer has no methods while there is no log.
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// Closing leaves the write-ahead log as it is; by default the last connection copies it into the file first.
+    package func keepLogOnClose() throws(SQLiteError) {
+        try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
+    }
+
+    /// Has what an earlier process has left in the log on the disk, in a transaction of its own: what can be read and
+    /// was not synced would be lost with the power.
+    package func settleLog() throws(SQLiteError) {
+        try self.execute("BEGIN IMMEDIATE")
+        do throws(SQLiteError) {
+            _ = try self.integer("SELECT count(*) FROM sqlite_schema")
+            try self.rewriteLog()
+            try self.execute("COMMIT")
+        } catch {
+            try? self.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// Writes the valid part of the write-ahead log over itself and syncs it; it needs a transaction that has read.
+    ///
+    /// After a sync that failed the kernel may hold pages that are not on the disk and count as written. Written
+    /// again, they are synced in earnest, or fail.
+    package func rewriteLog() throws(SQLiteError) {
+        var found: UnsafeMutablePointer<sqlite3_file>?
+        try unsafe self.check(
+            sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found)
+        )
+        // The pointer has no methods while there is no log.
+        guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
+        let headerBytes = 32
+        var header = [UInt8](repeating: 0, count: headerBytes)
+        guard try unsafe self.check(read: methods.pointee.xRead(file, &header, Int32(headerBytes), 0)) else { return }
+        let pageBytes = header[8..<12].reduce(0) { $0 << 8 | Int($1) }
+        guard 512...65536 ~= pageBytes else { return }
+        var frame = [UInt8](repeating: 0, count: 24 + pageBytes)
+        var offset = Int64(headerBytes)
+        // A frame belongs to the log while it repeats the two salts of the log's header.
+        while try unsafe self.check(read: methods.pointee.xRead(file, &frame, Int32(frame.count), offset)),
+            frame[8..<16] == header[16..<24]
+        {
+            try unsafe self.check(methods.pointee.xWrite(file, frame, Int32(frame.count), offset))
+            offset += Int64(frame.count)
+        }
+        try unsafe self.check(methods.pointee.xWrite(file, header, Int32(headerBytes), 0))
+        try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
+    }
+
+    /// False at the end of a file.
+    private func check(read code: Int32) throws(SQLiteError) -> Bool {
+        // SQLITE_IOERR_SHORT_READ is a macro with an operator, which Swift does not import.
+        if code == SQLITE_IOERR | (2 << 8) { return false }
+        try self.check(code)
+        return true
+    }
+
+    /// Copies the whole database, as it is at this moment, into a new file. Others may write meanwhile.
+    package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
+        let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
+        guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
+            throw unsafe SQLiteError(sqlite3_extended_errcode(target.connection), target.connection)
+        }
+        let code = unsafe sqlite3_backup_step(backup, -1)
+        unsafe sqlite3_backup_finish(backup)
+        guard code == SQLITE_DONE else { throw unsafe SQLiteError(code, target.connection) }
+    }
+
+    fileprivate func check(_ code: Int32) throws(SQLiteError) {
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, self.connection) }
+    }
+
+    fileprivate func error(_ code: Int32) -> SQLiteError {
+        unsafe SQLiteError(code, self.connection)
+    }
+}
+
+/// A prepared statement. Parameters are numbered from 1, columns from 0.
+@safe
+package final class SQLiteStatement {
+    private let statement: OpaquePointer
+    private let database: SQLiteDatabase
+
+    fileprivate init(_ statement: OpaquePointer, of database: SQLiteDatabase) {
+        unsafe self.statement = statement
+        self.database = database
+    }
+
+    deinit {
+        unsafe sqlite3_finalize(self.statement)
+    }
+
+    package func bind(_ parameter: Int, _ value: Int64) throws(SQLiteError) {
+        try unsafe self.database.check(sqlite3_bind_int64(self.statement, Int32(parameter), value))
+    }
+
+    /// Binds a blob; its bytes must stay as they are until the statement is reset.
+    package func bind(_ parameter: Int, _ bytes: ByteView) throws(SQLiteError) {
+        if bytes.isEmpty {
+            try unsafe self.database.check(sqlite3_bind_zeroblob(self.statement, Int32(parameter), 0))
+        } else {
+            let base = unsafe bytes.buffer.baseAddress
+            try unsafe self.database.check(
+                sqlite3_bind_blob64(self.statement, Int32(parameter), base, UInt64(bytes.count), nil)
+            )
+        }
+    }
+
+    /// Goes on to the next row.
+    ///
+    /// - Returns: false when there is none; a statement that changes something has then done it.
+    package func step() throws(SQLiteError) -> Bool {
+        let code = unsafe sqlite3_step(self.statement)
+        switch code {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw self.database.error(code)
+        }
+    }
+
+    /// Makes it ready to be run again, and lets go of what is bound.
+    package func reset() {
+        unsafe sqlite3_reset(self.statement)
+        unsafe sqlite3_clear_bindings(self.statement)
+    }
+
+    /// Runs it to its end, ignoring rows, and resets it whatever happens.
+    package func run() throws(SQLiteError) {
+        defer { self.reset() }
+        while try self.step() {}
+    }
+
+    package func integer(_ column: Int) -> Int64 {
+        unsafe sqlite3_column_int64(self.statement, Int32(column))
+    }
+
+    package func integerOrNil(_ column: Int) -> Int64? {
+        let isNull = unsafe sqlite3_column_type(self.statement, Int32(column)) == SQLITE_NULL
+        return isNull ? nil : self.integer(column)
+    }
+
+    /// A blob's or text's bytes, valid until the statement goes on or is reset.
+    package func bytes(_ column: Int) -> ByteView {
+        let base = unsafe sqlite3_column_blob(self.statement, Int32(column))
+        let count = unsafe Int(sqlite3_column_bytes(self.statement, Int32(column)))
+        return unsafe ByteView(UnsafeRawBufferPointer(start: base, count: count))
+    }
+}
+
+/// A file beside a database, read and written through the same file system layer as the database. It has one user at
+/// a time, on any thread.
+@safe
+package final class SQLiteFile {
+    package let path: String
+    private let file: UnsafeMutablePointer<sqlite3_file>
+
+    /// Whether the file is there and not empty.
+    package static func exists(_ path: String, vfs: String? = nil) -> Bool {
+        guard let layer = unsafe sqlite3_vfs_find(vfs) else { return false }
+        var isThere: Int32 = 0
+        let code = unsafe layer.pointee.xAccess(layer, path, SQLITE_ACCESS_EXISTS, &isThere)
+        return code == SQLITE_OK && isThere != 0
+    }
+
+    /// Opens the file.
+    ///
+    /// - `path`: absolute, and no symbolic link.
+    /// - `mode`: the first sync of a file that was made makes its name durable, too.
+    package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
+        self.path = path
+        guard let layer = unsafe sqlite3_vfs_find(vfs) else {
+            throw SQLiteError(kind: .other, code: SQLITE_ERROR, message: "no file system layer \(vfs ?? "")")
+        }
+        let bytes = unsafe Int(layer.pointee.szOsFile)
+        let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
+        unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+        unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
+        // The kind of file for which SQLite's layers ask no other file's permissions, and take no locks.
+        var flags = SQLITE_OPEN_SUPER_JOURNAL
+        switch mode {
+        case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY
+        case .readWrite: flags |= SQLITE_OPEN_READWRITE
+        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        }
+        var opened: Int32 = 0
+        let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
+        // The layer for Unix opens for reading alone what may not be written.
+        guard flags & SQLITE_OPEN_READWRITE == 0 || opened & SQLITE_OPEN_READONLY == 0 else {
+            throw SQLiteError(kind: .readOnly, code: SQLITE_READONLY, message: "it may not be written")
+        }
+    }
+
+    deinit {
+        if let methods = unsafe self.file.pointee.pMethods { _ = unsafe methods.pointee.xClose(self.file) }
+        unsafe UnsafeMutableRawPointer(self.file).deallocate()
+    }
+
+    package func size() throws(SQLiteError) -> Int {
+        var bytes: Int64 = 0
+        try unsafe self.check(self.file.pointee.pMethods.pointee.xFileSize(self.file, &bytes))
+        return Int(bytes)
+    }
+
+    /// Bytes from `offset` on; zeros stand for what is beyond the file's end.
+    package func read(_ count: Int, at offset: Int) throws(SQLiteError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let code = unsafe self.file.pointee.pMethods.pointee.xRead(self.file, &bytes, Int32(count), Int64(offset))
+        guard code != SQLITE_IOERR | (2 << 8) else { return bytes }
+        try self.check(code)
+        return bytes
+    }
+
+    package func write(_ bytes: ByteView, at offset: Int) throws(SQLiteError) {
+        let methods = unsafe self.file.pointee.pMethods
+        try unsafe self.check(
+            methods!.pointee.xWrite(self.file, bytes.buffer.baseAddress, Int32(bytes.count), Int64(offset))
+        )
+    }
+
+    package func sync() throws(SQLiteError) {
+        try unsafe self.check(self.file.pointee.pMethods.pointee.xSync(self.file, SQLITE_SYNC_NORMAL))
+    }
+
+    private func check(_ code: Int32) throws(SQLiteError) {
+        guard code == SQLITE_OK else { throw unsafe SQLiteError(code, nil as UnsafeMutablePointer<sqlite3_vfs>?) }
+    }
+}
+
+extension SQLiteError {
+    /// What a file system layer has answered, with the operating system's cause where `layer` knows it.
+    fileprivate init(_ code: Int32, _ layer: UnsafeMutablePointer<sqlite3_vfs>?) {
+        let plain = unsafe SQLiteError(code, nil as OpaquePointer?)
+        var message = plain.message
+        let cause = unsafe layer.map { unsafe $0.pointee.xGetLastError($0, 0, nil) } ?? 0
+        if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
+        self.init(kind: plain.kind, code: code, message: message)
+    }
+
+    fileprivate init(_ code: Int32, _ connection: OpaquePointer?) {
+        var kind: Kind
+        switch code & 0xFF {
+        case SQLITE_FULL: kind = .full
+        case SQLITE_READONLY, SQLITE_PERM: kind = .readOnly
+        case SQLITE_CANTOPEN: kind = .cannotOpen
+        case SQLITE_NOTADB: kind = .notDatabase
+        case SQLITE_CORRUPT: kind = .corrupt
+        case SQLITE_BUSY, SQLITE_LOCKED: kind = .busy
+        case SQLITE_IOERR: kind = .io
+        default: kind = .other
+        }
+        var message = unsafe connection.flatMap { unsafe sqlite3_errmsg($0) }.map { unsafe String(cString: $0) } ?? ""
+        if message.isEmpty || message == "not an error" { message = unsafe String(cString: sqlite3_errstr(code)) }
+        let cause = unsafe connection.map { unsafe sqlite3_system_errno($0) } ?? 0
+        if cause == EFBIG, kind == .io || kind == .full { kind = .tooLarge }
+        if cause == ENOSPC || cause == EDQUOT, kind == .io { kind = .full }
+        if cause != 0 { message += unsafe " (\(String(cString: strerror(cause))))" }
+        self.init(kind: kind, code: code, message: message)
+    }
+}

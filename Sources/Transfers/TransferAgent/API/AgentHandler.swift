@@ -1,0 +1,267 @@
+import Glibc
+package import HTTPTransport
+import Platform
+package import ServiceManager
+import Wire
+
+/// What is left for callers by the agent's thread, until the loop comes to send it.
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+package final class AgentOutlet: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var waiting: [AgentOutput] = []
+    private var loop: EventLoop?
+
+    package init() {}
+
+    func attach(_ loop: EventLoop) {
+        self.monitor.withLock { self.loop = loop }
+    }
+
+    package func leave(_ outputs: [AgentOutput]) {
+        let loop = self.monitor.withLock {
+            self.waiting += outputs
+            return self.loop
+        }
+        loop?.wake()
+    }
+
+    func take() -> [AgentOutput] {
+        self.monitor.withLock {
+            defer { self.waiting = [] }
+            return self.waiting
+        }
+    }
+}
+
+/// Takes requests on the loop's thread, and sends what they are answered.
+package final class AgentHandler: RequestHandler {
+    private let loop: EventLoop
+    private let outlet: AgentOutlet
+    private let log: GatewayLog
+    private let tell: @Sendable ([AgentMessage]) -> Void
+    private let ownUser = geteuid()
+    private let response = Response()
+    private var collected: [AgentMessage] = []
+    private let limits: TransferLimits
+    /// Connections that may ask, and the users of their processes: the agent's own, or root.
+    private var users: [ConnectionID: UInt32] = [:]
+    /// Streams of events, begun or asked for, and the users of their followers.
+    private var followers: [StreamID: UInt32] = [:]
+    private var streams: Set<StreamID> = []
+    /// By stream: the last telling of an end that was written to it.
+    private var tellings: [StreamID: Int] = [:]
+    /// Streams whose last telling is not known to have been read.
+    private var unconfirmed: Set<StreamID> = []
+    /// Streams that were written to in this turn, and those of which what was written before is not taken yet.
+    private var written: Set<StreamID> = []
+    private var behind: Set<StreamID> = []
+    private var keepAliveAt: Int64 = 0
+
+    /// The largest body of a request, in bytes.
+    private static let bodyBytesMax = 262_144
+    private static let keepAliveEvery: Int64 = 15_000
+    /// Bytes of events that one who follows may leave unread; 1 MiB, thousands of events.
+    private static let unreadBytesMax = 1 << 20
+
+    package init(
+        loop: EventLoop,
+        outlet: AgentOutlet,
+        log: GatewayLog,
+        limits: TransferLimits,
+        tell: @escaping @Sendable ([AgentMessage]) -> Void
+    ) {
+        self.loop = loop
+        self.limits = limits
+        self.outlet = outlet
+        self.log = log
+        self.tell = tell
+        outlet.attach(loop)
+    }
+
+    package func bodyBytesMax(for request: Request) -> Int { Self.bodyBytesMax }
+
+    package func requestReceived(_ request: Request) {
+        do throws(AgentFault) {
+            let user = try self.admit(request.stream.connection)
+            let command = try Self.command(of: request)
+            if case .events = command { try self.admitFollower(request.stream, of: user) }
+            self.collected.append(.command(request.stream, command))
+        } catch {
+            self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)), allow: error.allow)
+        }
+    }
+
+    /// - Returns: the user of the process that has connected.
+    private func admit(_ connection: ConnectionID) throws(AgentFault) -> UInt32 {
+        if let user = self.users[connection] { return user }
+        do throws(AgentFault) {
+            let user = try self.user(of: connection)
+            self.users[connection] = user
+            return user
+        } catch {
+            // It is closed after the answer, so that it takes no place.
+            self.loop.goAway(connection, debugData: ByteView(""))
+            throw error
+        }
+    }
+
+    private func user(of connection: ConnectionID) throws(AgentFault) -> UInt32 {
+        let user = self.loop.user(of: connection)
+        guard let user, user == self.ownUser || user == 0 else {
+            self.log.write(.callerRefused, ["user": user.map { "\($0)" } ?? "unknown"])
+            let message = "This agent is user \(self.ownUser)'s; start one of your own."
+            throw AgentFault(403, "Forbidden", message)
+        }
+        let most = self.limits.connectionsPerUserMax
+        guard self.users.values.count(where: { $0 == user }) < most else {
+            let remedy = "close some, or raise limits.followers, which is \(self.limits.followersMax)"
+            throw self.tooMany("TooManyConnections", "has \(most) connections, the most of a user; \(remedy)", user)
+        }
+        return user
+    }
+
+    private func admitFollower(_ stream: StreamID, of user: UInt32) throws(AgentFault) {
+        let most = self.limits.followersMax
+        guard self.followers.values.count(where: { $0 == user }) < most else {
+            let words = "has \(most) streams of events, the most of a user (limits.followers); end some, or raise it"
+            throw self.tooMany("TooManyStreams", words, user)
+        }
+        self.followers[stream] = user
+    }
+
+    private func tooMany(_ reason: String, _ words: String, _ user: UInt32) -> AgentFault {
+        self.log.write(.limitMet, ["limit": "limits.followers", "user": "\(user)"])
+        return AgentFault(429, reason, "User \(user) \(words).")
+    }
+
+    private static func command(of request: Request) throws(AgentFault) -> AgentCommand {
+        let target = request.path.string
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let path = (parts.first ?? "").split(separator: "/", omittingEmptySubsequences: true)
+        let method = request.method.string
+        var methods: [String] = []
+        for operation in AgentOperation.all {
+            guard let names = operation.names(in: path) else { continue }
+            guard operation.method == method else {
+                methods.append(operation.method)
+                continue
+            }
+            if request.isBodyTooLarge || request.shortage != .none {
+                throw AgentFault(413, "TooLarge", "The body has more than \(self.bodyBytesMax) bytes; send less.")
+            }
+            let body = operation.hasBody ? try self.body(of: request) : nil
+            return try operation.decode(names, AgentQuery(parts.count == 2 ? parts[1] : ""), body)
+        }
+        guard methods.isEmpty else {
+            let allowed = methods.joined(separator: ", ")
+            let message = "\(method.prefix(16)) is not taken here; use \(allowed)."
+            throw AgentFault(405, "MethodNotAllowed", message, allow: allowed)
+        }
+        throw AgentFault(404, "UnknownRoute", "There is no such route; GET /v1/sessions and GET /v1/status are.")
+    }
+
+    private static func body(of request: Request) throws(AgentFault) -> JSONValue {
+        do throws(JSONFault) {
+            return try JSONReader.read(request.body.string, refusingRepeatedNames: true)
+        } catch {
+            guard error.kind == .unreadable else {
+                let subject = error.member ?? "The body"
+                throw AgentFault(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
+            }
+            throw AgentFault(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
+        }
+    }
+
+    // MARK: Answers
+
+    private func send(_ stream: StreamID, _ answer: AgentAnswer, allow: String? = nil) {
+        self.response.begin(status: answer.status)
+        // RFC 9110 §15.5.6: a 405 says what is allowed.
+        allow?.withByteView { self.response.add("allow", $0) }
+        if answer.body.isEmpty {
+            self.loop.respond(stream, self.response)
+            return
+        }
+        if answer.isJSON {
+            self.response.add("content-type", "application/json")
+        } else {
+            self.response.add("content-type", "text/plain; version=0.0.4")
+        }
+        answer.body.withByteView { body in _ = self.loop.respond(stream, self.response, body: body) }
+    }
+
+    package func woken() {
+        for output in self.outlet.take() {
+            switch output {
+            case .answer(let stream, let answer):
+                self.followers[stream] = nil
+                self.send(stream, answer)
+            case .begin(let stream, let bytes):
+                self.response.beginEventStream()
+                guard self.loop.beginStreaming(stream, self.response) else { continue }
+                self.streams.insert(stream)
+                self.written.insert(stream)
+                bytes.withByteView { _ = self.loop.write(stream, $0) }
+            case .write(let stream, let bytes):
+                if self.streams.contains(stream) { bytes.withByteView { self.write(stream, $0) } }
+            case .confirm(let stream, let telling):
+                guard self.streams.contains(stream) else { continue }
+                self.tellings[stream] = telling
+                self.unconfirmed.insert(stream)
+            case .finish(let stream):
+                if self.streams.contains(stream) { self.loop.finish(stream) }
+                self.forget(stream)
+            }
+        }
+    }
+
+    private func forget(_ stream: StreamID) {
+        self.streams.remove(stream)
+        self.followers[stream] = nil
+        self.behind.remove(stream)
+        self.unconfirmed.remove(stream)
+        self.tellings[stream] = nil
+    }
+
+    /// Writes to who follows a session; one who has left too much unread is left.
+    private func write(_ stream: StreamID, _ bytes: ByteView) {
+        guard let queued = self.loop.write(stream, bytes), self.written.insert(stream).inserted else { return }
+        // What was written in a turn leaves at its end: what is there at the next turn's first write was not taken.
+        let unread = queued - bytes.count
+        if unread > 0 { self.behind.insert(stream) } else { self.behind.remove(stream) }
+        if unread > Self.unreadBytesMax { self.loop.close(stream.connection) }
+    }
+
+    package func streamClosed(_ stream: StreamID) {
+        // What was written in this turn has not left.
+        let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
+        self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
+        self.forget(stream)
+    }
+
+    package func connectionClosed(_ connection: ConnectionID) {
+        self.users[connection] = nil
+    }
+
+    package func streamDrained(_ stream: StreamID) {}
+
+    package func turnEnded() {
+        self.written.removeAll(keepingCapacity: true)
+        guard !self.collected.isEmpty else { return }
+        self.tell(self.collected)
+        self.collected.removeAll(keepingCapacity: true)
+    }
+
+    package func secondPassed(_ monotonicMilliseconds: Int64) {
+        for stream in self.unconfirmed where self.loop.hasBeenRead(stream.connection) {
+            self.unconfirmed.remove(stream)
+            if let telling = self.tellings[stream] { self.collected.append(.read(stream, telling: telling)) }
+        }
+        guard monotonicMilliseconds >= self.keepAliveAt else { return }
+        self.keepAliveAt = monotonicMilliseconds + Self.keepAliveEvery
+        for stream in self.streams { self.write(stream, ByteView(": keep-alive\n\n")) }
+    }
+
+    package func alarmRang(_ monotonicMilliseconds: Int64) {}
+}

@@ -1,0 +1,223 @@
+import HTTPClient
+import Wire
+
+/// What callers send, looked at member by member.
+enum AgentInput {
+    /// Characters of a session's name. Clients take `.` and `..` for steps in a path.
+    static func session(_ name: String) throws(AgentFault) -> String {
+        let isName =
+            (1...255).contains(name.utf8.count) && name != "." && name != ".."
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        guard isName else {
+            throw AgentFault(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
+        }
+        return name
+    }
+
+    static func transfer(_ text: String) throws(AgentFault) -> TransferID {
+        guard let id = TransferID(text) else {
+            throw AgentFault(404, "UnknownTransfer", "\(text.prefix(64)) is no transfer's id, which has 32 digits.")
+        }
+        return id
+    }
+
+    // MARK: Sessions
+
+    private static func bad(_ member: String, _ value: JSONValue, _ remedy: String) -> AgentFault {
+        AgentFault(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
+    }
+
+    /// The longest time-out, in milliseconds: a year.
+    private static let timeoutMax: Int64 = 366 * 86_400_000
+    private static let connectionsMax = 64
+
+    static func change(_ body: JSONValue?) throws(AgentFault) -> SessionChange {
+        var change = SessionChange()
+        guard case .object? = body, let body else {
+            throw AgentFault(400, "BadSession", "The body is no object; write one, as {} or {\"discretionary\": true}.")
+        }
+        for member in body.members {
+            let value = member.value
+            switch member.name {
+            case "device": change.device = try self.device(value)
+            case "topic":
+                guard let topic = value.text, (1...255).contains(topic.utf8.count) else {
+                    throw self.bad("topic", value, "a text of 1 to 255 bytes")
+                }
+                change.topic = topic
+            case "discretionary": change.isDiscretionary = try self.flag(member)
+            case "sendsLaunchEvents": change.sendsLaunchEvents = try self.flag(member)
+            case "allowsMetered": change.allowsMetered = try self.flag(member)
+            case "acceptsEarlyAnswers": change.acceptsEarlyAnswers = try self.flag(member)
+            case "requestTimeout": change.requestTimeout = try self.seconds(member)
+            case "resourceTimeout": change.resourceTimeout = try self.seconds(member)
+            case "connectionsPerHost":
+                guard let count = value.integer, (1...Int64(self.connectionsMax)).contains(count) else {
+                    throw self.bad("connectionsPerHost", value, "a whole number from 1 to \(self.connectionsMax)")
+                }
+                change.connectionsPerHost = Int(count)
+            default:
+                throw AgentFault(400, "BadSession", "There is no member \(member.name.prefix(64)); leave it out.")
+            }
+        }
+        return change
+    }
+
+    private static func device(_ value: JSONValue) throws(AgentFault) -> String {
+        guard let text = value.text, text.withByteView({ DeviceToken(hex: $0) }) != nil else {
+            throw self.bad("device", value, "the device's token in hexadecimal digits")
+        }
+        return text.lowercased()
+    }
+
+    private static func flag(_ member: JSONMember) throws(AgentFault) -> Bool {
+        guard let flag = member.value.flag else { throw self.bad(member.name, member.value, "true or false") }
+        return flag
+    }
+
+    private static func seconds(_ member: JSONMember) throws(AgentFault) -> Int64 {
+        guard case .number(let number) = member.value, case .exact(let milliseconds) = number.milliseconds,
+            milliseconds > 0, milliseconds <= self.timeoutMax
+        else { throw self.bad(member.name, member.value, "seconds, above 0, with three decimals at most") }
+        return milliseconds
+    }
+
+    // MARK: Transfers
+
+    private static func badTransfer(_ member: String, _ value: JSONValue?, _ remedy: String) -> AgentFault {
+        let what = value.map { "is \($0.described.prefix(100))" } ?? "is missing"
+        return AgentFault(400, "BadTransfer", "\(member) \(what); write \(remedy).")
+    }
+
+    private static let urlBytesMax = 8192
+    private static let headersMax = 100
+    private static let headerBytesMax = 32_768
+    private static let noteBytesMax = 1024
+    /// Fields that the agent writes by itself.
+    private static let ownHeaders: Set<String> = [
+        "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer", "transfer-encoding",
+        "upgrade",
+    ]
+
+    static func submission(_ body: JSONValue?) throws(AgentFault) -> TransferSubmission {
+        guard case .object? = body, let body else {
+            throw AgentFault(400, "BadTransfer", "The body is no object; write {\"kind\": \"download\", \"url\": ...}.")
+        }
+        let names = ["kind", "url", "method", "headers", "file", "earliestBegin", "sha256", "bytesMax", "note"]
+        for member in body.members where !names.contains(member.name) {
+            throw AgentFault(400, "BadTransfer", "There is no member \(member.name.prefix(64)); leave it out.")
+        }
+        guard let kind = TransferKind.allCases.first(where: { $0.name == body["kind"]?.text }) else {
+            throw self.badTransfer("kind", body["kind"], "download or upload")
+        }
+        guard let text = body["url"]?.text, text.utf8.count <= self.urlBytesMax, let url = HTTPURL(text) else {
+            throw self.badTransfer("url", body["url"], "an http or https URL of at most \(self.urlBytesMax) bytes")
+        }
+        var spec = TransferSpec(url: text)
+        spec.method = try self.method(body["method"], kind)
+        spec.headers = try self.headers(body["headers"])
+        spec.file = try self.file(body["file"], kind)
+        if let value = body["sha256"], value != .null {
+            guard let digits = value.text?.lowercased(), kind == .download, digits.utf8.count == 64,
+                digits.utf8.allSatisfy({ $0.hexDigitValue != nil })
+            else { throw self.badTransfer("sha256", value, "64 hexadecimal digits, for a download") }
+            spec.sha256 = digits
+        }
+        if let value = body["bytesMax"], value != .null {
+            guard let most = value.integer, most > 0 else {
+                throw self.badTransfer("bytesMax", value, "a whole number above 0")
+            }
+            spec.bytesMax = most
+        }
+        if let value = body["note"], value != .null {
+            guard let note = value.text, note.utf8.count <= self.noteBytesMax else {
+                throw self.badTransfer("note", value, "a text of at most \(self.noteBytesMax) bytes")
+            }
+            spec.note = note
+        }
+        var earliest: Int64 = 0
+        if let value = body["earliestBegin"], value != .null {
+            guard let moment = value.integer, moment >= 0, moment < 1 << 53 else {
+                throw self.badTransfer("earliestBegin", value, "milliseconds since 1970")
+            }
+            earliest = moment
+        }
+        let host = "\(url.scheme)://\(url.host.lowercased()):\(url.port)"
+        return TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest)
+    }
+
+    private static func method(_ value: JSONValue?, _ kind: TransferKind) throws(AgentFault) -> String? {
+        guard let value, value != .null else { return nil }
+        let allowed = kind == .download ? ["GET", "POST"] : ["PUT", "POST", "PATCH"]
+        guard let text = value.text, allowed.contains(text) else {
+            throw self.badTransfer("method", value, allowed.joined(separator: " or "))
+        }
+        return text
+    }
+
+    private static func headers(_ value: JSONValue?) throws(AgentFault) -> [TransferSpec.Header] {
+        guard let value, value != .null else { return [] }
+        guard case .object = value, value.members.count <= self.headersMax else {
+            throw self.badTransfer("headers", value, "an object of at most \(self.headersMax) names and texts")
+        }
+        var bytes = 0
+        var headers: [TransferSpec.Header] = []
+        for member in value.members {
+            let name = member.name.lowercased()
+            let isName =
+                !name.isEmpty
+                && name.utf8.allSatisfy { byte in
+                    switch byte {
+                    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+                    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                    }
+                }
+            guard isName, !self.ownHeaders.contains(name) else {
+                throw self.badTransfer("headers", .string(name), "names of fields, and none that the agent writes")
+            }
+            guard let text = member.value.text, text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) else {
+                let message = "The header \(name.prefix(64)) is no text without line ends; write one."
+                throw AgentFault(400, "BadTransfer", message)
+            }
+            bytes += name.utf8.count + text.utf8.count
+            headers.append(TransferSpec.Header(name, text))
+        }
+        guard bytes <= self.headerBytesMax else {
+            throw AgentFault(400, "BadTransfer", "headers have \(bytes) bytes; write at most \(self.headerBytesMax).")
+        }
+        return headers
+    }
+
+    private static func file(_ value: JSONValue?, _ kind: TransferKind) throws(AgentFault) -> String? {
+        switch kind {
+        case .download:
+            guard value == nil || value == .null else {
+                throw self.badTransfer("file", value, "none for a download, which is taken when it has finished")
+            }
+            return nil
+        case .upload:
+            guard let path = value?.text, path.hasPrefix("/"), path.utf8.count <= 4096, !path.utf8.contains(0) else {
+                throw self.badTransfer("file", value, "the absolute path of the file to send")
+            }
+            return path
+        }
+    }
+
+    static func place(_ body: JSONValue?) throws(AgentFault) -> (path: String, replaces: Bool) {
+        guard let path = body?["to"]?.text, path.hasPrefix("/"), path.utf8.count <= 4096, !path.utf8.contains(0) else {
+            throw AgentFault(400, "BadPath", "to is no absolute path; write {\"to\": \"/...\"}.")
+        }
+        guard let value = body?["replace"], value != .null else { return (path, false) }
+        guard let replaces = value.flag else {
+            throw AgentFault(400, "BadPath", "replace is \(value.described.prefix(100)); write true or false.")
+        }
+        return (path, replaces)
+    }
+}

@@ -1,0 +1,254 @@
+import Glibc
+package import Platform
+import Synchronization
+package import Wire
+
+/// The files of a state folder: what has come of downloads, each by a name that an agent made.
+package final class StateFiles: Sendable {
+    package let folder: String
+    /// Bytes of all files together.
+    private let usedBytes = Atomic<Int64>(0)
+    /// Bytes that running downloads have claimed and not yet written.
+    private let claimedBytes = Atomic<Int64>(0)
+    private let bytesMax: Int64
+    private let reserve: Int64
+    private let freeBytes: @Sendable (String) -> Int64?
+    /// Whether the agent ends: nobody waits for a long look at a file any more.
+    private let isEnding = Atomic<Bool>(false)
+    /// Copies to other file systems that are under way.
+    let copies = Atomic<Int>(0)
+    /// The boot of the machine.
+    package let boot: String
+
+    /// Makes the folder when it is not there.
+    ///
+    /// - `boot`: what tells this boot of the machine from others; nil for what the kernel says.
+    /// - `freeBytes`: the free space of the file system that a folder lies on; nil if it is not known.
+    package init(
+        folder: String,
+        bytesMax: Int64,
+        reserve: Int64,
+        boot: String? = nil,
+        freeBytes: @escaping @Sendable (String) -> Int64? = { try? FileSystem.freeBytes(at: $0) }
+    ) throws(SystemError) {
+        self.folder = folder
+        self.bytesMax = bytesMax
+        self.reserve = reserve
+        self.freeBytes = freeBytes
+        self.boot = boot ?? Self.readBoot()
+        try Self.makeFolder(folder)
+    }
+
+    private static func makeFolder(_ folder: String) throws(SystemError) {
+        do throws(SystemError) {
+            try FileSystem.makeFolder(folder, mode: 0o700)
+        } catch {
+            guard error.number == EEXIST else { throw error }
+        }
+    }
+
+    private static func readBoot() -> String {
+        let file = try? OpenFile("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        let bytes = (try? file?.contents(bytesMax: 64)) ?? []
+        return String(decoding: bytes.prefix { $0 > 32 }, as: UTF8.self)
+    }
+
+    package func path(_ name: String) -> String { "\(self.folder)/\(name)" }
+
+    /// Has what reads or copies whole files end in the middle; the next start does it again.
+    package func end() { self.isEnding.store(true, ordering: .relaxed) }
+
+    func checkEnd() throws(SystemError) {
+        if self.isEnding.load(ordering: .relaxed) { throw SystemError(ECANCELED) }
+    }
+
+    /// The names of all files.
+    var names: [String] { FileSystem.names(in: self.folder, countMax: .max) ?? [] }
+
+    /// The bytes of a file; nil when there is none.
+    func size(of name: String) -> Int64? { (try? FileSystem.status(self.path(name))).map { Int64($0.size) } }
+
+    /// Whether there is any file.
+    package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
+
+    /// Removes all files but those named in `known`, and counts the others anew.
+    ///
+    /// - Returns: the number of removed files.
+    package func cleaned(keeping known: Set<String>) -> Int {
+        var removed = 0
+        var bytes = 0
+        for name in self.names {
+            if known.contains(name) {
+                bytes += (try? FileSystem.status(self.path(name)))?.size ?? 0
+            } else {
+                try? FileSystem.remove(self.path(name))
+                removed += 1
+            }
+        }
+        self.usedBytes.store(Int64(bytes), ordering: .relaxed)
+        return removed
+    }
+
+    /// Counts bytes that were written, or are there no more.
+    package func used(_ bytes: Int) {
+        self.usedBytes.add(Int64(bytes), ordering: .relaxed)
+    }
+
+    package var used: Int64 { self.usedBytes.load(ordering: .relaxed) }
+
+    /// The number of bytes missing to store `bytes` more in addition to all claims; 0 if there is space.
+    package func missing(for bytes: Int64) -> Int64 { max(0, bytes - self.unclaimed) }
+
+    /// The bytes that may still be written, claimed or not; negative if the disk has less than its reserve.
+    private var unused: Int64 {
+        min(self.bytesMax - self.used, (self.freeBytes(self.folder) ?? .max) - self.reserve)
+    }
+
+    private var unclaimed: Int64 { self.unused - self.claimedBytes.load(ordering: .relaxed) }
+
+    /// The space that one running download may still use. Claims add up, so that several downloads at once are never
+    /// promised the same bytes.
+    ///
+    /// All claims of a folder belong to one thread.
+    package final class Claim {
+        private let files: StateFiles
+        /// The bytes that are claimed and not yet written.
+        private var bytes: Int64 = 0
+        /// The bytes written since the free space was last looked at.
+        private var uncheckedBytes: Int64 = 0
+
+        /// A download of unknown length claims this many bytes at a time; others look at the free space as often.
+        private static let blockBytes: Int64 = 1 << 20
+
+        package init(in files: StateFiles) { self.files = files }
+
+        deinit { self.release() }
+
+        /// Claims space for the remaining bytes of a download, in place of its former claim.
+        ///
+        /// - Returns: the number of missing bytes; 0 if the space is claimed.
+        package func claim(_ bytes: Int64) -> Int64 {
+            self.release()
+            let missing = self.files.missing(for: bytes)
+            if missing == 0 { self.add(bytes) }
+            return missing
+        }
+
+        /// Makes sure that the next `count` bytes may be written.
+        ///
+        /// - Returns: the number of missing bytes; 0 if they may.
+        package func missing(for count: Int) -> Int64 {
+            let more = max(0, Int64(count) - self.bytes)
+            guard more > 0 || self.uncheckedBytes >= Self.blockBytes else { return 0 }
+            self.uncheckedBytes = 0
+            // Others may have filled the disk meanwhile.
+            guard more > 0 else { return max(0, self.bytes - self.files.unused) }
+            let unclaimed = self.files.unclaimed
+            guard more <= unclaimed else { return more - unclaimed }
+            self.add(min(max(more, Self.blockBytes), unclaimed))
+            return 0
+        }
+
+        /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing: final if the space
+        /// would be missing without the other downloads, too.
+        package func fault(missing: Int64, of bytes: Int64) -> TransferFault {
+            bytes <= self.files.unused ? .spaceClaimed(missingBytes: missing) : .noSpace(missingBytes: missing)
+        }
+
+        /// Counts bytes that were written.
+        package func used(_ count: Int) {
+            self.add(-Int64(count))
+            self.uncheckedBytes += Int64(count)
+            self.files.used(count)
+        }
+
+        /// Gives the unused space back.
+        package func release() { self.add(-self.bytes) }
+
+        private func add(_ count: Int64) {
+            self.bytes += count
+            self.files.claimedBytes.add(count, ordering: .relaxed)
+        }
+    }
+
+    /// Removes a file of the folder.
+    package func remove(_ name: String) {
+        let path = self.path(name)
+        guard let size = (try? FileSystem.status(path))?.size, (try? FileSystem.remove(path)) != nil else { return }
+        self.used(-size)
+    }
+
+    /// Opens a new file to write to it.
+    package func create(_ name: String) throws(SystemError) -> Writing {
+        let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
+        let file: OpenFile
+        do throws(SystemError) {
+            file = try OpenFile(self.path(name), flags, mode: 0o600)
+        } catch {
+            // Somebody may have taken the folder away.
+            guard error.number == ENOENT else { throw error }
+            try Self.makeFolder(self.folder)
+            return Writing(file: try OpenFile(self.path(name), flags, mode: 0o600), name: name, offset: 0)
+        }
+        return Writing(file: file, name: name, offset: 0)
+    }
+
+    /// Opens a file to go on with it.
+    ///
+    /// - `trusted`: how many of its bytes are as they were written; nil for all.
+    package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
+        let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+        let size = Int64(try file.status().size)
+        let offset = min(size, trusted ?? size)
+        if offset < size {
+            try file.truncate(to: Int(offset))
+            self.used(Int(offset - size))
+        }
+        try file.seek(to: Int(offset))
+        return Writing(file: file, name: name, offset: offset)
+    }
+
+    /// A file that is written to; it is closed when nobody has it any more.
+    package final class Writing: Sendable {
+        package let name: String
+        package let descriptor: Int32
+        /// Where writing begins.
+        package let offset: Int64
+        /// The offset of the next write.
+        private let end: Atomic<Int64>
+
+        fileprivate init(file: consuming OpenFile, name: String, offset: Int64) {
+            self.name = name
+            self.descriptor = file.release()
+            self.offset = offset
+            self.end = Atomic(offset)
+        }
+
+        deinit { Descriptor.close(self.descriptor) }
+
+        /// Writes all of `bytes`, or leaves the file unchanged.
+        package func write(_ bytes: ByteView) throws(SystemError) {
+            let end = self.end.load(ordering: .relaxed)
+            do throws(SystemError) {
+                try Descriptor.writeWhole(self.descriptor, bytes)
+            } catch {
+                // A full disk may have taken a part, which would be missing from the count of used bytes.
+                try? Descriptor.truncate(self.descriptor, to: Int(end))
+                throw error
+            }
+            self.end.store(end + Int64(bytes.count), ordering: .relaxed)
+        }
+
+        package func sync() throws(SystemError) {
+            try Descriptor.sync(self.descriptor)
+        }
+    }
+
+    /// The fault of a transfer whose file cannot be written.
+    package static func fault(_ error: SystemError, missing: Int64 = 1) -> TransferFault {
+        switch error.number {
+        case ENOSPC, EDQUOT, EFBIG: .noSpace(missingBytes: max(1, missing))
+        default: .fileUnwritable(error.message)
+        }
+    }
+}

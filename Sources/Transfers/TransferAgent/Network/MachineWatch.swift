@@ -1,0 +1,67 @@
+package import HTTPClient
+import LinuxConditions
+import Platform
+
+/// What the machine is like, for transfers that wait for it.
+package struct MachineState: Hashable, Sendable {
+    package var conditions = TransferConditions()
+    package var thermal = "nominal"
+
+    package init() {}
+}
+
+/// Looks at the machine and tells of changes.
+///
+/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+package final class MachineWatch: HTTPAgent, @unchecked Sendable {
+    private let metered: AgentSettings.Metered
+    private let root: String
+    private let report: @Sendable (MachineState) -> Void
+    private var watch: ConditionsWatch?
+    private var network: MeteredWatch?
+    private var state = MachineState()
+    private var isFirst = true
+
+    package init(_ settings: AgentSettings, report: @escaping @Sendable (MachineState) -> Void) {
+        self.metered = settings.metered
+        self.root = settings.machine
+        self.report = report
+    }
+
+    package func begin(on loop: HTTPLoop) {
+        self.watch = ConditionsWatch(.hardware, root: self.root)
+        if self.metered == .auto { self.network = MeteredWatch(root: self.root) }
+        self.momentReached(on: loop)
+    }
+
+    package func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
+
+    package func momentReached(on loop: HTTPLoop) {
+        guard let watch = self.watch else { return }
+        var state = self.state
+        if let found = watch.conditions(now: loop.now) {
+            state.conditions.hasExternalPower = found.charging ?? true
+            state.conditions.isLowPower = found.lowPowerMode ?? false
+            state.conditions.hasNetwork = found.network
+            let thermal = found.thermalState ?? .nominal
+            state.conditions.isHot = thermal >= .serious
+            state.thermal = thermal.rawValue
+        }
+        switch self.metered {
+        case .yes: state.conditions.isMetered = true
+        case .no: state.conditions.isMetered = false
+        case .auto:
+            self.network?.take(now: loop.now)
+            state.conditions.isMetered = self.network?.isMetered
+        }
+        if state != self.state || self.isFirst {
+            self.isFirst = false
+            self.state = state
+            self.report(state)
+        }
+        let descriptors = watch.descriptors + [self.network?.descriptor].compactMap(\.self)
+        let writable = watch.writableDescriptors + (self.network?.wantsToWrite == true ? descriptors.suffix(1) : [])
+        loop.watch(descriptors, writable: writable, for: self)
+        loop.setMoment(max(loop.now + 100, min(watch.nextAt, self.network?.nextAt ?? .max)), for: self)
+    }
+}

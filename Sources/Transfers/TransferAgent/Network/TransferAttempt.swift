@@ -1,0 +1,466 @@
+import Glibc
+package import HTTPClient
+import Platform
+import Synchronization
+package import Wire
+
+/// One attempt at a transfer: requests and redirects, until all bytes are there or something is in the way.
+///
+/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendable {
+    package typealias Report = @Sendable (AttemptNews) -> Void
+
+    /// What the head of an answer came to.
+    private enum Verdict {
+        case none
+        /// The body is what was asked for.
+        case take
+        case redirect(String)
+        /// What is there is of another entity: all of it is asked for anew.
+        case restart
+        /// The file was complete before this request.
+        case complete
+        case refused
+        case fault(TransferFault)
+    }
+
+    package let plan: AttemptPlan
+    package let gauge = AttemptGauge()
+    private let files: StateFiles
+    private let space: StateFiles.Claim
+    private let worker: FileWorker
+    private let report: Report
+    private var url: String
+    private var method: String
+    private var sendsBody: Bool
+    private var redirects = 0
+    private var restarts = 0
+    private var request: HTTPRequestID?
+    private var writing: StateFiles.Writing?
+    private var source: UploadSource?
+    private var body: HTTPFileBody?
+    private let cookies = HTTPCookies()
+    private var validator: String?
+    private var total: Int64 = -1
+    /// The end of the part that an answer 206 brings, as an offset in the file; nil for any other answer.
+    private var partEnd: Int64?
+    private var bytes: Int64 = 0
+    private var firstByte: Int64 = 0
+    private var syncedBytes: Int64 = 0
+    private var discardedBytes = 0
+    private var verdict = Verdict.none
+    private var isOver = false
+
+    /// Bytes after which what was written is synced, so that a power loss costs no more.
+    private static let syncEvery: Int64 = 64 << 20
+    /// Bytes of a body that nobody wants which are read so that its connection can be used again.
+    private static let discardedBytesMax = 65_536
+    private static let restartsMax = 2
+
+    package init(_ plan: AttemptPlan, files: StateFiles, worker: FileWorker, report: @escaping Report) {
+        self.plan = plan
+        self.files = files
+        self.space = StateFiles.Claim(in: files)
+        self.worker = worker
+        self.report = report
+        self.url = plan.spec.url
+        self.method = plan.spec.method ?? (plan.kind == .upload ? "PUT" : "GET")
+        self.sendsBody = plan.kind == .upload
+    }
+
+    // MARK: Begin and end
+
+    package func begin(on loop: HTTPLoop) {
+        guard !self.isOver else { return }
+        switch self.plan.kind {
+        case .download:
+            self.resume()
+            if self.writing != nil, self.bytes == self.total {
+                // The agent ended between the last byte and the end.
+                return self.finish(status: 200)
+            }
+        case .upload:
+            if let fault = self.open() { return self.end(.failed(fault, hasProgressed: false)) }
+        }
+        self.send(on: loop)
+    }
+
+    /// Ends it without another word.
+    package func stop(on loop: HTTPLoop) {
+        self.isOver = true
+        if let request = self.request { loop.cancel(request) }
+        self.release()
+    }
+
+    private func end(_ news: AttemptNews) {
+        guard !self.isOver else { return }
+        self.isOver = true
+        self.report(news)
+        self.release()
+    }
+
+    private func release() {
+        self.request = nil
+        self.writing = nil
+        self.space.release()
+        self.body = nil
+        self.source = nil
+    }
+
+    /// Goes on with what has come before, if that is of an entity that can be asked for again.
+    private func resume() {
+        guard let part = self.plan.part, let validator = part.validator else { return }
+        let trusted = part.boot == self.files.boot ? nil : part.synced
+        guard let writing = try? self.files.reopen(part.file, trusted: trusted) else { return }
+        guard writing.offset > 0, part.total < 0 || writing.offset <= part.total else { return }
+        self.writing = writing
+        self.validator = validator
+        self.total = part.total
+        self.bytes = writing.offset
+        self.firstByte = writing.offset
+        self.syncedBytes = min(part.synced, writing.offset)
+        self.show()
+    }
+
+    private func open() -> TransferFault? {
+        let path = self.plan.spec.file ?? ""
+        do throws(SystemError) {
+            guard let source = try UploadSource(path) else { return .fileUnreadable("\(path) is not an ordinary file") }
+            let size = source.size
+            if size > self.plan.bytesMax { return .tooLarge(bytesMax: self.plan.bytesMax) }
+            self.total = size
+            let gauge = self.gauge
+            self.source = source
+            self.body = HTTPFileBody(descriptor: source.descriptor, byteCount: size) { sent in
+                gauge.bytes.store(sent, ordering: .relaxed)
+            }
+            self.show()
+            return nil
+        } catch {
+            return .fileUnreadable("\(path) (\(error.reason))")
+        }
+    }
+
+    private func show() {
+        self.gauge.first.store(self.firstByte, ordering: .relaxed)
+        self.gauge.bytes.store(self.bytes, ordering: .relaxed)
+        self.gauge.total.store(self.total, ordering: .relaxed)
+    }
+
+    // MARK: Requests
+
+    private func send(on loop: HTTPLoop) {
+        guard HTTPURL(self.url) != nil else {
+            let shown = Redirection.forLogs(self.url)
+            return self.end(.failed(.forbiddenProtocol(shown), hasProgressed: false))
+        }
+        let isOwn = self.redirects == 0 || Redirection.isSameOrigin(self.url, self.plan.spec.url)
+        var headers = self.plan.spec.headers.filter { header in
+            isOwn || !Redirection.isSecret(header.name)
+        }.map { (name: $0.name, value: $0.value) }
+        if !headers.contains(where: { $0.name.lowercased() == "user-agent" }) {
+            headers.append(("user-agent", "WakeGate"))
+        }
+        if !self.wantsCoding { headers.append(("accept-encoding", "identity")) }
+        if self.writing != nil, self.bytes > 0, let validator = self.validator {
+            headers.append(("range", "bytes=\(self.bytes)-"))
+            headers.append(("if-range", validator))
+        }
+        var request = HTTPRequest(
+            self.method,
+            self.url,
+            headers: headers,
+            timeoutMilliseconds: nil,
+            isStreaming: true
+        )
+        request.sink = self
+        request.cookies = self.cookies
+        request.silenceSecondsMax = self.plan.silenceSecondsMax
+        request.settings = self.plan.settings
+        if self.sendsBody { request.file = self.body }
+        self.verdict = .none
+        self.partEnd = nil
+        self.discardedBytes = 0
+        do throws(HTTPClientError) {
+            self.request = try loop.start(request, for: self)
+        } catch {
+            self.end(.failed(self.fault(of: error), hasProgressed: false))
+        }
+    }
+
+    package func momentReached(on loop: HTTPLoop) {}
+
+    package func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        guard !self.isOver, case .ended(_, let result) = event else { return }
+        self.request = nil
+        switch (self.verdict, result) {
+        case (.redirect(let location), _): self.follow(location, on: loop)
+        case (.restart, _):
+            self.restarts += 1
+            guard self.restarts <= Self.restartsMax else {
+                let words = "it has fewer bytes than it announced, or another range than was asked for"
+                return self.end(.failed(.wrongLength(words), hasProgressed: false))
+            }
+            self.writing = nil
+            self.bytes = 0
+            self.firstByte = 0
+            self.total = -1
+            self.send(on: loop)
+        case (.complete, _):
+            self.total = self.bytes
+            self.finish(status: 200)
+        case (.fault(let fault), _): self.fail(fault)
+        case (.refused, .success(let response)):
+            self.fail(.status(response.status, retryAfterSeconds: response.retryAfterSeconds))
+        case (.refused, .failure(let error)):
+            let status = self.gauge.status.load(ordering: .relaxed)
+            self.fail(.status(status, retryAfterSeconds: error.retryAfterSeconds))
+        case (.take, .success(let response)): self.bodyEnded(response.status, unsentBytes: response.unsentBytes)
+        case (.take, .failure) where self.hasBeenAnswered: self.bodyEnded(self.gauge.status.load(ordering: .relaxed))
+        case (.take, .failure(let error)) where self.plan.kind == .download: self.fail(self.cut(self.fault(of: error)))
+        case (.none, .success(let response)): self.fail(.connectionFailed("no head came with \(response.status)"))
+        case (_, .failure(let error)): self.fail(self.fault(of: error))
+        }
+    }
+
+    private var isRefused: Bool {
+        if case .refused = self.verdict { return true }
+        return false
+    }
+
+    private func fail(_ fault: TransferFault) {
+        self.end(.failed(fault, hasProgressed: self.plan.kind == .download && self.bytes > self.plan.bytesBefore))
+    }
+
+    private func follow(_ location: String, on loop: HTTPLoop) {
+        self.redirects += 1
+        guard self.redirects <= Redirection.countMax else {
+            return self.fail(.tooManyRedirects(Redirection.countMax))
+        }
+        let status = self.gauge.status.load(ordering: .relaxed)
+        guard let next = HTTPURL.resolved(location, at: self.url), HTTPURL(next) != nil else {
+            return self.fail(.forbiddenProtocol(Redirection.forLogs(location)))
+        }
+        let method = Redirection.method(after: status, of: self.method)
+        if method != self.method { self.sendsBody = false }
+        self.method = method
+        self.url = next
+        self.send(on: loop)
+    }
+
+    /// The fault of an answer that had begun.
+    private func cut(_ fault: TransferFault) -> TransferFault {
+        guard case .connectionFailed(let words) = fault else { return fault }
+        return .answerCut(bytes: self.bytes, total: self.total, words)
+    }
+
+    private func fault(of error: HTTPClientError) -> TransferFault {
+        let words = error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)"
+        switch error.code {
+        case .untrusted where words.lowercased().contains("certificate"): return .certificate(words)
+        case .badCredentials, .badRequest: return .interrupted(words)
+        case .timedOut: return .connectionFailed("no byte came in time")
+        case .unreachable, .untrusted, .broken, .tooLarge, .headTooLarge, .refusedAddress, .unavailable, .cancelled:
+            if self.body?.isCut.load(ordering: .relaxed) == true {
+                return .fileUnreadable("\(self.plan.spec.file ?? "") has become shorter")
+            }
+            return .connectionFailed(words)
+        }
+    }
+}
+
+// MARK: - What comes
+
+extension TransferAttempt {
+    package func headReceived(_ response: HTTPResponse) -> Bool {
+        let status = response.status
+        self.gauge.status.store(status, ordering: .relaxed)
+        if Redirection.isRedirect(status), let location = response.header("location") {
+            self.verdict = .redirect(location)
+        } else if self.plan.kind == .upload {
+            self.verdict = (200..<300).contains(status) ? .take : .refused
+        } else if self.writing != nil, self.bytes > 0, status == 206 || status == 416 {
+            self.verdict = status == 206 ? self.resumed(response) : self.unsatisfied(response)
+        } else if status == 206 {
+            self.verdict = .fault(.wrongLength("a part came where all was asked for"))
+        } else if (200..<300).contains(status) {
+            self.verdict = self.coded(response) ?? self.entityBegan(response)
+        } else {
+            self.verdict = .refused
+        }
+        switch self.verdict {
+        case .none, .take, .redirect, .refused: return true
+        case .restart, .complete, .fault: return false
+        }
+    }
+
+    /// True if the transfer's own headers ask for a content coding.
+    private var wantsCoding: Bool { self.plan.spec.headers.contains { $0.name.lowercased() == "accept-encoding" } }
+
+    /// The fault of a body in a content coding that was not requested; nil for any other answer.
+    private func coded(_ response: HTTPResponse) -> Verdict? {
+        guard !self.wantsCoding, let coding = response.header("content-encoding"), coding.lowercased() != "identity",
+            !coding.isEmpty
+        else { return nil }
+        return .fault(.unrequestedCoding(String(coding.prefix(64))))
+    }
+
+    /// The rest of what has come before begins.
+    private func resumed(_ response: HTTPResponse) -> Verdict {
+        guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
+            range.total == nil || self.total < 0 || range.total == self.total,
+            self.total < 0 || range.last < self.total,
+            EntityValidator.isSame(self.validator, in: response),
+            let length = EntityLength.announced(in: response), length < 0 || length == range.last - range.first + 1
+        else { return .restart }
+        if let fault = self.coded(response) { return fault }
+        if let total = range.total { self.total = total }
+        self.partEnd = range.last + 1
+        self.show()
+        return self.check(self.total)
+    }
+
+    /// The server has no more bytes: the file is complete, or the server had announced more, or it has another entity
+    /// now.
+    private func unsatisfied(_ response: HTTPResponse) -> Verdict {
+        guard let length = ContentRange.wholeLength(response.header("content-range") ?? ""), length == self.bytes,
+            !EntityValidator.isOther(self.validator, in: response)
+        else { return .restart }
+        guard self.total > length else { return .complete }
+        return .fault(.wrongLength("\(self.total) bytes were announced, and there are \(length)"))
+    }
+
+    private func entityBegan(_ response: HTTPResponse) -> Verdict {
+        guard let length = EntityLength.announced(in: response) else {
+            let shown = response.header("content-length") ?? ""
+            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is no length"))
+        }
+        self.total = length
+        self.writing = nil
+        self.bytes = 0
+        self.firstByte = 0
+        self.syncedBytes = 0
+        let verdict = self.check(self.total)
+        guard case .take = verdict else { return verdict }
+        self.validator = EntityValidator.of(response)
+        // Names alternate, so that what is stored of one entity never tells of the bytes of another.
+        let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
+        do throws(SystemError) {
+            self.writing = try self.files.create(name)
+        } catch {
+            return .fault(StateFiles.fault(error, missing: self.files.missing(for: max(0, self.total))))
+        }
+        self.show()
+        let part = PartFile(
+            file: name,
+            validator: self.validator,
+            total: self.total,
+            synced: 0,
+            boot: self.files.boot
+        )
+        self.report(.began(part))
+        return .take
+    }
+
+    /// Whether there may be, and is room for, so many bytes in all.
+    private func check(_ total: Int64) -> Verdict {
+        if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
+        let remaining = max(0, total - self.bytes)
+        let missing = self.space.claim(remaining)
+        return missing > 0 ? .fault(self.space.fault(missing: missing, of: remaining)) : .take
+    }
+
+    package func bodyReceived(_ bytes: ByteView) -> Bool {
+        guard case .take = self.verdict, let writing = self.writing else {
+            self.discardedBytes += bytes.count
+            if self.discardedBytes <= Self.discardedBytesMax { return true }
+            // An answer that comes before all was sent must not end what is sent.
+            return self.plan.kind == .upload && !self.hasBeenAnswered && !self.isRefused
+        }
+        guard self.bytes + Int64(bytes.count) <= self.plan.bytesMax else {
+            self.verdict = .fault(.tooLarge(bytesMax: self.plan.bytesMax))
+            return false
+        }
+        guard self.bytes + Int64(bytes.count) <= self.partEnd ?? .max else {
+            self.verdict = .restart
+            return false
+        }
+        let missing = self.space.missing(for: bytes.count)
+        guard missing == 0 else {
+            self.verdict = .fault(self.space.fault(missing: missing, of: Int64(bytes.count)))
+            return false
+        }
+        do throws(SystemError) {
+            try writing.write(bytes)
+        } catch {
+            let missing = max(self.total - self.bytes, Int64(bytes.count))
+            self.verdict = .fault(StateFiles.fault(error, missing: missing))
+            return false
+        }
+        self.space.used(bytes.count)
+        self.bytes += Int64(bytes.count)
+        self.gauge.bytes.store(self.bytes, ordering: .relaxed)
+        if self.bytes - self.syncedBytes >= Self.syncEvery { self.syncSoon(writing) }
+        return true
+    }
+
+    /// Has what was written on the disk without waiting for it.
+    private func syncSoon(_ writing: StateFiles.Writing) {
+        let bytes = self.bytes
+        self.syncedBytes = bytes
+        let report = self.report
+        self.worker.submit {
+            if (try? writing.sync()) != nil { report(.synced(file: writing.name, bytes: bytes)) }
+            return false
+        }
+    }
+
+    /// Whether all of an upload was sent and taken, and nothing but a long answer was left to read.
+    private var hasBeenAnswered: Bool {
+        self.plan.kind == .upload && self.discardedBytes > Self.discardedBytesMax
+            && self.gauge.bytes.load(ordering: .relaxed) == self.total
+    }
+
+    private func bodyEnded(_ status: Int, unsentBytes: Int64 = 0) {
+        guard self.plan.kind == .download else { return self.sent(status, unsentBytes) }
+        guard self.bytes == self.partEnd ?? self.bytes, self.total < 0 || self.bytes == self.total else {
+            return self.fail(self.cut(.connectionFailed("it ended before the length that it announced")))
+        }
+        // A part without the whole length may be the last one: a request for the next bytes shows it.
+        guard self.partEnd == nil || self.total >= 0 else {
+            return self.fail(self.cut(.connectionFailed("the server did not say how long the file is")))
+        }
+        self.finish(status: status)
+    }
+
+    /// An upload was answered with success.
+    private func sent(_ status: Int, _ unsentBytes: Int64) {
+        // The method of a redirect may have no body.
+        let unsent = self.sendsBody ? unsentBytes : 0
+        guard unsent == 0 || self.plan.acceptsEarlyAnswers else {
+            return self.fail(.serverStoppedReading(sent: self.total - unsent, total: self.total))
+        }
+        guard self.source?.isUnchanged != false else { return self.fail(.fileChanged(self.plan.spec.file ?? "")) }
+        self.end(.succeeded(bytes: self.total - unsent, status: status, sha256: nil))
+    }
+
+    /// Has the file on the disk, and looks at it.
+    private func finish(status: Int) {
+        guard let writing = self.writing else {
+            return self.fail(.fileUnwritable("there is no file"))
+        }
+        let bytes = self.bytes
+        let report = self.report
+        let look = FileLook(writing, bytes: bytes, sha256: self.plan.spec.sha256, in: self.files)
+        self.isOver = true
+        self.worker.submit {
+            switch look.step() {
+            case .whole(let found)?: report(.succeeded(bytes: bytes, status: status, sha256: found))
+            case .fault(let fault)?: report(.failed(fault, hasProgressed: false))
+            case nil: return true
+            }
+            return false
+        }
+        self.release()
+    }
+}

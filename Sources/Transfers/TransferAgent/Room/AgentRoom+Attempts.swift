@@ -1,0 +1,187 @@
+import HTTPClient
+import ServiceManager
+import Synchronization
+
+/// Attempts: how they begin, what they say, and how they end.
+extension AgentRoom {
+    /// Begins the attempt of a transfer whose turn it is.
+    func begin(_ id: TransferID) {
+        guard let (transfer, spec, facts) = self.record(id), !spec.url.isEmpty,
+            let session = self.book.session(transfer.session)?.session
+        else { return self.fail(id, .interrupted("what is stored of it cannot be read"), hasProgressed: false) }
+        self.nextAttempt += 1
+        self.tally.attempts += 1
+        let number = self.nextAttempt
+        let tell = self.tell
+        let suffix = String(self.random.next() & 0xFFFF_FFFF, radix: 16)
+        let plan = AttemptPlan(
+            id: id,
+            kind: transfer.kind,
+            spec: spec,
+            part: facts.part,
+            freshFile: "\(id)-\(suffix)",
+            bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
+            bytesBefore: transfer.bytes,
+            silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
+            acceptsEarlyAnswers: session.acceptsEarlyAnswers,
+            settings: self.clientSettings(session, transfer.kind)
+        )
+        let attempt = self.world.begin(plan) { tell(.attempt(id, number: number, $0)) }
+        self.running[id] = Running(number: number, attempt: attempt, session: transfer.session)
+    }
+
+    private func clientSettings(_ session: TransferSession, _ kind: TransferKind) -> HTTPClientSettings {
+        var settings = HTTPClientSettings()
+        settings.certificateAuthorityFile = self.settings.trust
+        settings.certificateFile = self.settings.certificate
+        settings.privateKeyFile = self.settings.privateKey
+        settings.connectTimeoutMilliseconds = Int(min(session.requestTimeout, 60_000))
+        settings.usesProxiesForLoopback = true
+        // What an upload is answered is known from its head.
+        settings.heedsTLSEnd = kind == .download
+        settings.proxy = self.settings.proxy
+        return settings
+    }
+
+    func attemptTold(_ id: TransferID, _ news: AttemptNews) {
+        guard let entry = self.running[id] else { return }
+        self.look(at: entry.attempt, of: id)
+        switch news {
+        case .began(let part):
+            let before = self.facts(id).part
+            self.change(id) { $0.part = part }
+            if let before, before.file != part.file { self.removeSoon(before.file) }
+        case .synced(let file, let bytes):
+            guard var part = self.facts(id).part, part.file == file else { return }
+            part.synced = bytes
+            part.boot = self.files.boot
+            self.change(id) { $0.part = part }
+        case .succeeded(let bytes, let status, let sha256):
+            self.running[id] = nil
+            self.count(entry.attempt)
+            self.change(id) { facts in
+                facts.failure = nil
+                facts.sha256 = sha256
+                facts.part?.synced = bytes
+            }
+            _ = self.book.attemptSucceeded(id, bytes: bytes, status: Int32(clamping: status), now: self.now)
+            self.ended(id, name: "finished")
+        case .failed(let fault, let hasProgressed):
+            self.running[id] = nil
+            self.count(entry.attempt)
+            self.fail(id, fault, hasProgressed: hasProgressed)
+        }
+    }
+
+    private func count(_ attempt: AttemptHandle) {
+        let bytes = attempt.progressBytes
+        switch attempt.plan.kind {
+        case .download: self.tally.received += max(0, bytes - attempt.gauge.first.load(ordering: .relaxed))
+        case .upload: self.tally.sent += bytes
+        }
+    }
+
+    /// Keeps what callers see of a transfer that runs.
+    func look(at attempt: AttemptHandle, of id: TransferID) {
+        let status = attempt.gauge.status.load(ordering: .relaxed)
+        self.book.progressed(
+            id,
+            bytes: attempt.progressBytes,
+            total: attempt.progressTotal,
+            status: status == 0 ? nil : Int32(clamping: status)
+        )
+    }
+
+    private func fail(_ id: TransferID, _ fault: TransferFault, hasProgressed: Bool) {
+        let before = self.facts(id).failure
+        let repeats = fault.repeats(after: before?.message, before?.repeats ?? 0)
+        let action = self.book.attemptFailed(
+            id,
+            fault,
+            hasProgressed: hasProgressed,
+            repeats: repeats,
+            now: self.now,
+            using: &self.random
+        )
+        switch action {
+        case .retry:
+            self.tally.retries += 1
+            self.change(id) { $0.failure = .init(reason: fault.reason, message: fault.message, repeats: repeats) }
+        case .fail(let cause): self.failed(id, cause)
+        case .ignore: ()
+        }
+    }
+
+    private func failed(_ id: TransferID, _ cause: TransferFault) {
+        self.tally.failures[cause.reason, default: 0] += 1
+        let session = self.book.transfer(id).flatMap { self.book.name(of: $0.session) } ?? ""
+        self.log.write(.transferFailed, ["session": session, "transfer": "\(id)", "reason": cause.reason])
+        if let name = self.fileNames[id] { self.removeSoon(name) }
+        self.change(id) { facts in
+            facts.failure = .init(reason: cause.reason, message: cause.message)
+            facts.part = nil
+        }
+        self.ended(id, name: "failed")
+    }
+
+    func deadlinePassed(_ id: TransferID, _ action: Transfer.DeadlinePassedAction) {
+        switch action {
+        case .fail, .failAndStop:
+            self.stopAttempt(id)
+            let last = self.facts(id).failure?.message ?? "none has ended."
+            self.failed(id, .timedOut(last))
+        case .ignore: ()
+        }
+    }
+
+    /// A transfer that runs must wait from now on; what it has come to stays.
+    func hold(_ id: TransferID) {
+        self.stopAttempt(id)
+        _ = self.book.attemptStopped(id, now: self.now)
+    }
+
+    func stopAttempt(_ id: TransferID) {
+        guard let entry = self.running.removeValue(forKey: id) else { return }
+        self.look(at: entry.attempt, of: id)
+        self.count(entry.attempt)
+        entry.attempt.stop()
+    }
+
+    /// A transfer has ended: those who listen are told, and if it was its session's last, whoever is to know.
+    func ended(_ id: TransferID, name: String) {
+        guard let number = self.book.transfer(id)?.session else { return }
+        self.forgetSecrets(of: id)
+        if self.listeners.values.contains(number) {
+            self.afterCommit { self.tell(session: number, AgentEvents.event(name, self.shown(id))) }
+        }
+        self.lookAtEnd(of: number)
+    }
+
+    /// Whether all transfers of a session have ended, and what follows from that.
+    func lookAtEnd(of number: Int32) {
+        let counts = self.book.session(number)?.counts ?? TransferCounts()
+        switch self.book.sessionLooked(at: number) {
+        case .tell:
+            let idle = AgentEvents.idle(self.book.name(of: number) ?? "", counts)
+            let telling = self.book.tellings(of: number)
+            self.afterCommit {
+                self.tell(session: number, idle)
+                for stream in self.followers(of: number) { self.outputs.append(.confirm(stream, telling: telling)) }
+            }
+        case .wake(let device, _, let finished): self.wake(device, number, finished)
+        case .none, .ignore: ()
+        }
+    }
+}
+
+extension AgentRoom {
+    /// What a transfer shows to servers alone is needed no more when it has ended.
+    private func forgetSecrets(of id: TransferID) {
+        guard let (transfer, spec, _) = self.record(id) else { return }
+        var other = spec
+        other.headers = []
+        other.url = Redirection.withoutCredentials(spec.url)
+        guard other != spec else { return }
+        self.writes.append(.changeSpec(sequence: transfer.sequence, other))
+    }
+}

@@ -1,0 +1,401 @@
+import CEmbeddedFiles
+import HTTPTransport
+import ServiceManager
+import Storage
+import Wire
+
+/// What callers ask.
+extension AgentRoom {
+    func take(_ command: AgentCommand, from stream: StreamID) {
+        if let fault = self.storeFault, Self.needsStore(command) {
+            return self.refuse(stream, self.unstorable(fault))
+        }
+        do throws(AgentFault) {
+            try self.perform(command, for: stream)
+        } catch {
+            self.refuse(stream, error)
+        }
+    }
+
+    private static func needsStore(_ command: AgentCommand) -> Bool {
+        switch command {
+        case .putSession, .submit, .take: true
+        // They free space.
+        case .deleteSession, .cancel: false
+        // What has changed since cannot be told of either, as it may come otherwise.
+        case .sessions, .session, .transfers, .transfer, .events: true
+        case .status, .metrics, .health, .openAPI: false
+        }
+    }
+
+    private func perform(_ command: AgentCommand, for stream: StreamID) throws(AgentFault) {
+        switch command {
+        case .putSession(let name, let change): try self.put(name, change, for: stream)
+        case .sessions: self.questions.append((stream, { AgentAnswer(200, self.sessionList()) }))
+        case .session(let name):
+            let number = try self.number(of: name)
+            self.questions.append((stream, { AgentAnswer(200, self.session(number)) }))
+        case .deleteSession(let name): try self.remove(try self.number(of: name), for: stream)
+        case .submit(let name, let submission): try self.submit(submission, to: name, for: stream)
+        case .transfers(let name, let state, let limit, let after):
+            let number = try self.number(of: name)
+            let sequence = try after.map { (id) throws(AgentFault) in try self.transfer(id, in: number).sequence } ?? 0
+            self.questions.append((stream, { self.list(number, state, limit, after: sequence) }))
+        case .transfer(let name, let id):
+            let number = try self.number(of: name)
+            _ = try self.transfer(id, in: number)
+            self.questions.append((stream, { self.found(id, in: number) }))
+        case .cancel(let name, let id, let keeps):
+            try self.cancel(try self.transfer(id, in: try self.number(of: name)), keeps: keeps, for: stream)
+        case .take(let name, let id, let path, let replaces):
+            let transfer = try self.transfer(id, in: try self.number(of: name))
+            try self.take(transfer, to: path, replaces: replaces, for: stream)
+        case .events(let name): self.listen(try self.number(of: name), stream)
+        case .status: self.answer(stream, AgentAnswer(200, self.status()))
+        case .metrics:
+            var answer = AgentAnswer(200, self.metrics())
+            answer.isJSON = false
+            self.answer(stream, answer)
+        case .openAPI:
+            let document = unsafe wakegate_transfers_openapi
+            self.answer(
+                stream,
+                AgentAnswer(200, unsafe Array(UnsafeBufferPointer(start: document.bytes, count: document.count)))
+            )
+        case .health:
+            guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
+            throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
+        }
+    }
+
+    private func number(of name: String) throws(AgentFault) -> Int32 {
+        guard let number = self.book.number(of: name) else {
+            throw AgentFault(
+                404,
+                "UnknownSession",
+                "There is no session \(name); make it with PUT /v1/sessions/\(name)."
+            )
+        }
+        return number
+    }
+
+    private func transfer(_ id: TransferID, in session: Int32) throws(AgentFault) -> Transfer {
+        guard let transfer = self.book.transfer(id), transfer.session == session else {
+            throw AgentFault(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
+        }
+        return transfer
+    }
+
+    /// What is shown of a transfer, which a command that came later in the same turn may have removed.
+    private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
+        do throws(AgentFault) {
+            _ = try self.transfer(id, in: session)
+            return AgentAnswer(200, self.shown(id))
+        } catch {
+            return AgentAnswer(error.status, AgentEvents.fault(error))
+        }
+    }
+
+    // MARK: Sessions
+
+    private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(AgentFault) {
+        let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
+        switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
+        case .made(let number):
+            let withdraw = {
+                _ = self.book.sessionRemoved(number)
+                self.writes.append(.deleteSession(number))
+            }
+            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(201, self.session(number))) }
+        case .changed(let number, let stop):
+            for id in stop { self.hold(id) }
+            let withdraw = {
+                // It may have been deleted in the same turn, and stays so.
+                guard let before, self.book.number(of: name) == number,
+                    case .changed(_, let stop) = self.book.sessionSet(name, before)
+                else { return }
+                for id in stop { self.hold(id) }
+            }
+            self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(200, self.session(number))) }
+        case .tooMany:
+            let most = self.settings.limits.sessionsMax
+            throw AgentFault(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
+        }
+    }
+
+    func store(session number: Int32) {
+        guard let session = self.book.session(number)?.session, let name = self.book.name(of: number) else { return }
+        let stored = StoredSession(name: name, session: session, untold: self.book.unheard(of: number))
+        self.writes.append(.putSession(number, stored.stored))
+    }
+
+    private func remove(_ number: Int32, for stream: StreamID) throws(AgentFault) {
+        guard !self.taking.contains(where: { self.book.transfer($0)?.session == number }) else {
+            let message = "A file of the session is being moved to its place; ask again when that is done."
+            throw AgentFault(409, "TakeUnderWay", message)
+        }
+        let transfers = self.book.transfers(where: { $0.session == number }).compactMap { self.book.transfer($0) }
+        let action = self.book.sessionRemoved(number)
+        for id in action.stop { self.stopAttempt(id) }
+        for id in action.forget {
+            if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+            self.unstored[id] = nil
+        }
+        for transfer in transfers { self.hosts.leave(transfer.host) }
+        self.writes += transfers.map { .deleteTransfer(sequence: $0.sequence) }
+        for kept in self.kept.values where kept.session == number { self.dropKept(kept) }
+        self.writes.append(.deleteSession(number))
+        for (listener, followed) in self.listeners where followed == number {
+            self.listeners[listener] = nil
+            self.afterCommit { self.outputs.append(.finish(listener)) }
+        }
+        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
+    }
+
+    // MARK: Transfers
+
+    private func submit(
+        _ submission: TransferSubmission,
+        to name: String,
+        for stream: StreamID
+    ) throws(AgentFault) {
+        let number = try self.number(of: name)
+        guard let session = self.book.session(number)?.session else { return }
+        if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
+        let earliest = submission.earliestBegin == 0 ? 0 : self.clock.moment(wall: submission.earliestBegin)
+        let transfer = Transfer(
+            id: TransferID(self.random.pair()),
+            sequence: self.nextSequence,
+            session: number,
+            host: self.host(submission.host),
+            kind: submission.kind,
+            createdAt: self.now,
+            deadline: max(self.now, earliest) + session.resourceTimeout,
+            notBefore: earliest
+        )
+        guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
+            self.hosts.leave(transfer.host)
+            let most = self.settings.limits.transfersMax
+            throw AgentFault(
+                409,
+                "TooManyTransfers",
+                "There are \(most) transfers already; wait until some have ended."
+            )
+        }
+        self.nextSequence += 1
+        var facts = TransferFacts()
+        let wanted = Redirection.withoutCredentials(submission.spec.url)
+        let kept = self.kept.values.first { kept in
+            kept.session == number && Redirection.withoutCredentials(kept.url) == wanted
+        }
+        if submission.kind == .download, let kept {
+            facts.part = kept.part
+            self.kept[kept.part.file] = nil
+            self.fileNames[transfer.id] = kept.part.file
+            self.writes.append(.deleteKept(file: kept.part.file))
+        }
+        self.inserted[transfer.id] = transfer.memory
+        self.writes.append(.insertTransfer(transfer, host: submission.host, submission.spec, facts))
+        let withdraw = { self.withdraw(transfer, facts.part == nil ? nil : kept) }
+        self.promise(stream, withdraw: withdraw) {
+            self.answer(stream, AgentAnswer(201, AgentEvents.submitted(transfer.id)))
+        }
+    }
+
+    /// A transfer was submitted and cannot be stored.
+    ///
+    /// - Parameters:
+    ///   - transfer: as it was submitted.
+    ///   - kept: what it would have gone on with.
+    private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
+        // Its session may have been deleted in the same turn, and it with that.
+        guard self.book.transfer(transfer.id) != nil else { return }
+        self.book.submissionWithdrawn(transfer.id)
+        self.writes.removeAll { write in
+            if case .insertTransfer(let other, _, _, _) = write { other.id == transfer.id } else { false }
+        }
+        self.fileNames[transfer.id] = nil
+        if let kept {
+            self.kept[kept.part.file] = kept
+            self.writes.append(.putKept(kept))
+        }
+        self.hosts.leave(transfer.host)
+        // Others of the session may have ended meanwhile, of which it was not the last then.
+        if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
+    }
+
+    /// The most of a list that are answered at once.
+    package static let listMax = 10_000
+    /// Bytes of a list after which the rest is left to the next; 8 MiB, half of what may wait for one connection.
+    private static let listBytesMax = 8 << 20
+
+    private func list(
+        _ number: Int32,
+        _ state: TransferState?,
+        _ limit: Int,
+        after sequence: Int64
+    ) -> AgentAnswer {
+        var found: [TransferID] = []
+        try? self.store.list(session: number, after: sequence) { id in
+            if let transfer = self.book.transfer(id), state == nil || transfer.state == state { found.append(id) }
+            return found.count <= limit
+        }
+        var shown = 0
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("transfers")
+        json.beginArray()
+        for id in found.prefix(limit) where shown == 0 || json.buffer.view.count < Self.listBytesMax {
+            self.shown(id).withByteView { json.raw($0) }
+            shown += 1
+        }
+        json.endArray()
+        json.nullable("next", shown < found.count ? "\(found[shown - 1])" : nil)
+        json.endObject()
+        return AgentAnswer(200, json.buffer.view.array)
+    }
+
+    private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(AgentFault) {
+        let id = transfer.id
+        guard !self.taking.contains(id) else {
+            throw AgentFault(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
+        }
+        switch self.book.cancelled(id, now: self.now) {
+        case .end, .endAndStop:
+            self.stopAttempt(id)
+            let facts = self.facts(id)
+            self.change(id) { $0.part = nil }
+            if let part = facts.part { self.cast(part, of: transfer, keeps: keeps) }
+            self.ended(id, name: "cancelled")
+        case .ignore: self.forget(id)
+        }
+        self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
+    }
+
+    /// What was received is kept for a later download of the same URL, or goes.
+    private func cast(_ part: PartFile, of transfer: Transfer, keeps: Bool) {
+        guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
+            let spec = self.record(transfer.id)?.spec
+        else { return self.removeSoon(part.file) }
+        let url = Redirection.withoutCredentials(spec.url)
+        for old in self.kept.values where old.session == transfer.session && old.url == url { self.dropKept(old) }
+        let kept = KeptPart(session: transfer.session, url: url, part: part, keptAt: self.now)
+        self.kept[part.file] = kept
+        self.writes.append(.putKept(kept))
+    }
+
+    /// The most parts that are kept for later.
+    package static let keptMax = 1000
+
+    func dropKept(_ kept: KeptPart) {
+        self.kept[kept.part.file] = nil
+        self.writes.append(.deleteKept(file: kept.part.file))
+        self.removeSoon(kept.part.file)
+    }
+
+    /// A transfer that has ended goes, with its file.
+    func forget(_ id: TransferID) {
+        guard let transfer = self.book.transfer(id), transfer.state.hasEnded else { return }
+        self.book.forgotten(id)
+        self.hosts.leave(transfer.host)
+        self.unstored[id] = nil
+        if let name = self.fileNames.removeValue(forKey: id) { self.removeSoon(name) }
+        self.writes.append(.deleteTransfer(sequence: transfer.sequence))
+    }
+
+    /// Makes room for new transfers: the oldest that have ended, and of which nobody needs a file, go.
+    private func forgetOldest() {
+        guard self.book.counts.all > self.book.counts.live else { return }
+        let ended = self.book.transfers { transfer in
+            transfer.state.hasEnded && (transfer.state != .finished || transfer.isTaken || transfer.kind == .upload)
+        }.compactMap { self.book.transfer($0) }.sorted { $0.sequence < $1.sequence }
+        for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
+    }
+
+    /// What nobody has taken, and what has ended long ago, goes.
+    func purge() {
+        let before = self.now - self.settings.limits.untakenFor
+        for id in self.book.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
+            guard !self.taking.contains(id), let transfer = self.book.transfer(id) else { continue }
+            if transfer.state == .finished, transfer.kind == .download, !transfer.isTaken {
+                self.tally.expiredUntaken += 1
+                self.log.write(.transferExpired, ["session": self.book.name(of: transfer.session) ?? ""])
+            }
+            self.forget(id)
+        }
+        for kept in self.kept.values where kept.keptAt <= before { self.dropKept(kept) }
+        self.book.compactMoments()
+    }
+
+    // MARK: Taking
+
+    private func take(
+        _ transfer: Transfer,
+        to path: String,
+        replaces: Bool,
+        for stream: StreamID
+    ) throws(AgentFault) {
+        let id = transfer.id
+        guard transfer.state == .finished, transfer.kind == .download else {
+            let state = transfer.state.name
+            throw AgentFault(409, "NotFinished", "The \(transfer.kind.name) is \(state); a finished download is taken.")
+        }
+        guard !transfer.isTaken, !self.taking.contains(id), let name = self.fileNames[id] else {
+            throw AgentFault(409, "AlreadyTaken", "Its file was moved to its place, or is being moved; look there.")
+        }
+        self.taking.insert(id)
+        self.change(id) { $0.taking = path }
+        let withdraw = {
+            self.taking.remove(id)
+            self.change(id) { $0.taking = nil }
+        }
+        self.promise(stream, withdraw: withdraw) { [files = self.files, tell = self.tell] in
+            let move = FileMove(name, to: path, replaces: replaces, in: files)
+            self.world.move {
+                do throws(StateFiles.TakeFault) {
+                    guard try move.step() else { return true }
+                    tell(.moved(stream, id, nil))
+                } catch {
+                    tell(.moved(stream, id, error))
+                }
+                return false
+            }
+        }
+    }
+
+    /// Answers after the next commit, even if that fails: the file has been moved or has not, as the next start finds
+    /// out, too.
+    private func promiseAnyhow(_ keep: @escaping () -> Void) {
+        self.effects.append(Effect(run: keep) { _ in keep() })
+    }
+
+    func moved(_ id: TransferID, _ fault: StateFiles.TakeFault?, for stream: StreamID) {
+        self.taking.remove(id)
+        switch fault {
+        case nil:
+            self.change(id) { facts in
+                facts.taking = nil
+                facts.part = nil
+            }
+            if self.book.taken(id) == .take { self.tally.taken += 1 }
+            self.promiseAnyhow { self.answer(stream, AgentAnswer(200, self.shown(id))) }
+        case .exists?:
+            self.change(id) { $0.taking = nil }
+            let message = "There is a file already; choose another place, or send \"replace\": true."
+            self.promiseAnyhow { self.refuse(stream, AgentFault(409, "FileExists", message)) }
+        case .gone?:
+            self.change(id) { $0.taking = nil }
+            let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
+            self.promiseAnyhow { self.refuse(stream, AgentFault(410, "FileGone", message)) }
+        case .badPath(let words)?:
+            self.change(id) { $0.taking = nil }
+            let remedy = "Name the absolute path of an ordinary file, or of none yet, in a folder that exists."
+            let message = "The file cannot be moved there: \(words). \(remedy)"
+            self.promiseAnyhow { self.refuse(stream, AgentFault(400, "BadPath", message)) }
+        case .noSpace(let words)?:
+            self.change(id) { $0.taking = nil }
+            let message = "There is no space for the file (\(words)); free some there."
+            self.promiseAnyhow { self.refuse(stream, AgentFault(507, "NoSpace", message)) }
+        }
+    }
+}

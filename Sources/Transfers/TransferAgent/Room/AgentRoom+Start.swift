@@ -1,0 +1,138 @@
+import Engine
+import Platform
+import ServiceManager
+package import Storage
+
+/// What a start finds of what was stored.
+extension AgentRoom {
+    /// What was found.
+    package struct Found: Hashable, Sendable {
+        package var sessions = 0
+        package var transfers = 0
+        /// Files that nobody knew, and that were removed.
+        package var strayFiles = 0
+        /// Rows of the store that cannot be read.
+        package var unreadable = 0
+        /// Finished files of which nothing more could be read, and that can be taken all the same.
+        package var savedFiles = 0
+    }
+
+    /// Reads what was stored; called once, before the first turn.
+    package func restore() throws(SQLiteError) -> Found {
+        let clocks = try self.store.clock()
+        self.clock = AgentClock(resuming: clocks, boot: self.files.boot, self.world)
+        if let jump = self.clock.jump { self.tell(of: jump) }
+        var found = Found()
+        try self.store.sessions { number, facts in
+            let stored = StoredSession(stored: facts) ?? Self.unreadable(number)
+            if stored.isUnreadable { found.unreadable += 1 }
+            self.book.sessionRestored(number, stored.name, stored.session, untold: stored.untold)
+            found.sessions += 1
+        }
+        var moves: [(TransferID, PartFile, String)] = []
+        var unreadable: Set<TransferID> = []
+        try self.store.transfers(host: self.host) { stored in
+            let transfer = stored.transfer
+            self.book.transferRestored(transfer, now: self.now)
+            self.nextSequence = max(self.nextSequence, transfer.sequence + 1)
+            found.transfers += 1
+            if stored.isUnreadable { unreadable.insert(transfer.id) }
+            guard let part = stored.facts?.part else { return }
+            self.fileNames[transfer.id] = part.file
+            if let path = stored.facts?.taking { moves.append((transfer.id, part, path)) }
+        }
+        for entry in try self.store.outbox({ found.unreadable += 1 }) {
+            self.outbox[entry.sequence] = Outgoing(entry: entry, nextAt: self.now)
+            self.nextSequence = max(self.nextSequence, entry.sequence + 1)
+        }
+        if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
+        // Of these only the name is known: they stay for who sees to the store.
+        var nameless: Set<String> = []
+        for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
+        for (id, part, path) in moves { self.moveFound(id, part, path) }
+        found.unreadable += unreadable.count + nameless.count
+        found.savedFiles = self.saveFiles(of: unreadable)
+        if found.unreadable > 0 { self.tellUnreadable(found) }
+        self.flush()
+        let known = Set(self.fileNames.values).union(self.kept.keys).union(nameless)
+        found.strayFiles = self.files.cleaned(keeping: known)
+        self.lookAtSessions()
+        return found
+    }
+
+    /// Stands for a session whose row cannot be read, so that its transfers can be listed, taken and deleted.
+    private static func unreadable(_ number: Int32) -> StoredSession {
+        var session = TransferSession()
+        session.sendsLaunchEvents = false
+        return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
+    }
+
+    /// Finds the finished files of transfers of which the store cannot say what their file is: names begin with the
+    /// transfer's, and the length is known.
+    ///
+    /// - Returns: how many.
+    private func saveFiles(of transfers: Set<TransferID>) -> Int {
+        guard !transfers.isEmpty else { return 0 }
+        var saved = 0
+        for name in self.files.names {
+            guard let id = TransferID(name.prefix(while: { $0 != "-" })), transfers.contains(id),
+                let transfer = self.book.transfer(id), transfer.state == .finished, !transfer.isTaken,
+                self.files.size(of: name) == transfer.bytes
+            else { continue }
+            self.change(id) { facts in
+                facts.part = PartFile(
+                    file: name,
+                    validator: nil,
+                    total: transfer.bytes,
+                    synced: transfer.bytes,
+                    boot: self.files.boot
+                )
+            }
+            saved += 1
+        }
+        return saved
+    }
+
+    private func tellUnreadable(_ found: Found) {
+        var fields = ["rows": "\(found.unreadable)", "files": "\(found.savedFiles)"]
+        fields["state"] = self.settings.stateFolder
+        self.log.write(.transferStoreDamaged, fields)
+    }
+
+    private func tell(of jump: WallClockJump) {
+        let meaning =
+            jump.isHeldBack
+            ? "no time counts as passed since the last commit" : "what passed goes by the clock as it is now"
+        self.log.write(
+            .clockJumped,
+            [
+                "lastCommit": WallTime.text(jump.from), "now": WallTime.text(jump.to),
+                "seconds": "\((jump.to - jump.from).magnitude / 1000)", "meaning": meaning,
+                "remedy": "see to the clock",
+            ]
+        )
+    }
+
+    /// A file was being moved to its place when the agent ended.
+    private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
+        self.files.removeLeftover(of: part.file, at: path)
+        guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }
+        self.change(id) { facts in
+            facts.taking = nil
+            facts.part = nil
+        }
+        _ = self.book.taken(id)
+        self.removeSoon(part.file)
+    }
+
+    /// Sessions that ended with the agent, between the end of their last transfer and whoever is told of it.
+    private func lookAtSessions() {
+        for name in self.book.sessionNames {
+            guard let number = self.book.number(of: name) else { continue }
+            if case .wake(let device, _, let finished) = self.book.sessionLooked(at: number) {
+                self.wake(device, number, finished)
+            }
+        }
+        self.flush()
+    }
+}

@@ -1,0 +1,392 @@
+import HTTPClient
+import HTTPTransport
+package import ServiceManager
+import Storage
+import Wire
+
+/// The agent's mind: takes what callers, attempts and the machine say, steps the book, stores what has changed, and
+/// lets out what follows from it once that is on the disk.
+///
+/// It belongs to one thread.
+package final class AgentRoom {
+    /// An attempt that runs.
+    struct Running {
+        let number: Int
+        let attempt: AttemptHandle
+        let session: Int32
+        var toldBytes: Int64 = -1
+    }
+
+    /// What waits for a commit: what happens after it, and what instead when it fails; nil to wait for the next.
+    struct Effect {
+        let run: () -> Void
+        let withdraw: ((AgentFault) -> Void)?
+    }
+
+    /// What the agent counts since its start.
+    struct Tally {
+        var received: Int64 = 0
+        var sent: Int64 = 0
+        var taken = 0
+        var expiredUntaken = 0
+        var delivered = 0
+        var refusedWakes = 0
+        var attempts = 0
+        var retries = 0
+        var failures: [String: Int] = [:]
+        var commits = 0
+        var failedCommits = 0
+    }
+
+    let settings: AgentSettings
+    let files: StateFiles
+    let store: TransferStore
+    let world: any AgentWorld
+    let log: GatewayLog
+    let tell: @Sendable (AgentMessage) -> Void
+    let emit: ([AgentOutput]) -> Void
+    let startedAt: Int64
+
+    var book: TransferBook
+    var random: WorldRandom
+    var clock: AgentClock
+    var now: Int64 { self.clock.now }
+    var machine = MachineState()
+    var tally = Tally()
+
+    /// The servers by scheme, name and port, and their numbers.
+    var hosts = HostTable()
+    var nextSequence: Int64 = 1
+    var running: [TransferID: Running] = [:]
+    var nextAttempt = 0
+    /// The file of each transfer that has one in the state folder.
+    var fileNames: [TransferID: String] = [:]
+    /// What has become of transfers and is not stored yet; those of it that are not even among `writes`.
+    var unstored: [TransferID: TransferFacts] = [:]
+    var changedFacts: Set<TransferID> = []
+    /// Transfers that were submitted in this turn, as they were then.
+    var inserted: [TransferID: Transfer.Memory] = [:]
+    /// Finished files that are being moved to their places.
+    var taking: Set<TransferID> = []
+    var kept: [String: KeptPart] = [:]
+    var listeners: [StreamID: Int32] = [:]
+    var outbox: [Int64: Outgoing] = [:]
+
+    /// What is stored with the next commit, and what happens after it.
+    var writes: [StoreWrite] = []
+    /// The files of the state folder that go with the next commit.
+    private var removals: [String] = []
+    /// When the log of the store is emptied, as it may hold secrets of transfers that ended; nil if it holds none.
+    private var nextEmptying: Int64? = 0
+    var effects: [Effect] = []
+    var outputs: [AgentOutput] = []
+    /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
+    var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
+    /// Why nothing can be stored; nil while everything can.
+    private(set) var storeFault: String?
+    /// Whether what is stored tells how the clocks stand.
+    var isClockStored = false
+    private var nextProgress: Int64 = 0
+    private var nextPurge: Int64 = 0
+
+    /// The least time between two events of progress of a transfer, in milliseconds.
+    private static let progressEvery: Int64 = 250
+    private static let purgeEvery: Int64 = 600_000
+    /// The time for which secrets may stay in the log of the store after their transfer has ended, in milliseconds.
+    private static let emptyingDelay: Int64 = 2000
+    /// The wait before what could not be stored is tried again.
+    private static let storeRetry: Int64 = 1000
+    private static let waitMax: Int64 = 60_000
+    /// The most writes whose memory stays with the agent; a clock that is set changes all that waits, for once.
+    private static let writesKept = 10_000
+
+    package init(
+        settings: AgentSettings,
+        files: StateFiles,
+        store: TransferStore,
+        world: any AgentWorld,
+        log: GatewayLog,
+        tell: @escaping @Sendable (AgentMessage) -> Void,
+        emit: @escaping ([AgentOutput]) -> Void
+    ) {
+        self.settings = settings
+        self.files = files
+        self.store = store
+        self.world = world
+        self.startedAt = world.wall
+        self.random = WorldRandom(world: world)
+        self.clock = AgentClock(resuming: nil, boot: files.boot, world)
+        self.log = log
+        self.tell = tell
+        self.emit = emit
+        self.book = TransferBook(limits: settings.limits, retry: settings.retry)
+    }
+
+    // MARK: Turns
+
+    /// How long the thread may wait for the next message, in milliseconds.
+    package var wait: Int64 {
+        if self.storeFault != nil { return Self.storeRetry }
+        var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
+        if let nextEmptying = self.nextEmptying { moment = min(moment, nextEmptying) }
+        for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
+        if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
+        return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
+    }
+
+    /// Takes what has come, and does what is due.
+    package func turn(_ messages: [AgentMessage]) {
+        self.lookAtClocks()
+        for message in messages { self.take(message) }
+        for (id, action) in self.book.timePassed(now: self.now) { self.deadlinePassed(id, action) }
+        if self.now >= self.nextPurge {
+            self.nextPurge = self.now + min(Self.purgeEvery, self.settings.limits.untakenFor)
+            self.purge()
+        }
+        self.flush()
+        if self.storeFault == nil {
+            for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
+            self.sendOutbox()
+            self.flush()
+            self.emptyLog()
+        }
+        self.tellProgress()
+        self.deliver()
+    }
+
+    private func emptyLog() {
+        guard let moment = self.nextEmptying, self.now >= moment, self.storeFault == nil else { return }
+        self.nextEmptying = self.store.emptyLog() ? nil : self.now + Self.waitMax
+    }
+
+    private func lookAtClocks() {
+        let step = self.clock.step()
+        guard step != 0 else { return }
+        self.book.wallClockSet(by: step, now: self.now)
+        self.isClockStored = false
+    }
+
+    private func take(_ message: AgentMessage) {
+        switch message {
+        case .command(let stream, let command): self.take(command, from: stream)
+        case .read(let stream, let telling): self.listenerRead(stream, telling: telling)
+        case .gone(let stream, let telling): self.listenerLeft(stream, hasRead: telling)
+        case .attempt(let id, let number, let news):
+            if self.running[id]?.number == number {
+                self.attemptTold(id, news)
+            } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
+                // The attempt was stopped before it was heard that it had begun: nobody else knows of its file.
+                self.removeSoon(part.file)
+            }
+        case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
+        case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
+        case .machine(let state):
+            self.machine = state
+            for id in self.book.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }
+        }
+    }
+
+    /// Stores what has changed; then what waits for that happens.
+    func flush() {
+        self.collect()
+        self.commit()
+        let questions = self.questions
+        self.questions.removeAll(keepingCapacity: true)
+        for question in questions {
+            guard let fault = self.storeFault else {
+                self.answer(question.stream, question.answer())
+                continue
+            }
+            self.refuse(question.stream, self.unstorable(fault))
+        }
+    }
+
+    /// What a caller is told while nothing can be stored.
+    func unstorable(_ fault: String) -> AgentFault {
+        let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
+        return AgentFault(507, "NoSpace", message)
+    }
+
+    private func commit() {
+        if !self.writes.isEmpty || !self.isClockStored {
+            do throws(SQLiteError) {
+                try self.store(self.writes + [.putClock(self.clock.record())])
+                self.tally.commits += 1
+                if self.storeFault != nil {
+                    self.log.write(.transferStoreRecovered, ["state": self.settings.stateFolder])
+                }
+                self.storeFault = nil
+            } catch {
+                self.tally.failedCommits += 1
+                self.storeFault = error.message
+                self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
+                // There is something to be stored, so that it is tried again.
+                self.isClockStored = false
+                return self.breakPromises(self.unstorable(error.message))
+            }
+            if self.nextEmptying == nil, self.writes.contains(where: \.mayForgetSecrets) {
+                self.nextEmptying = self.now + Self.emptyingDelay
+            }
+            self.writes.removeAll(keepingCapacity: self.writes.count <= Self.writesKept)
+            self.isClockStored = true
+        } else if self.storeFault != nil {
+            return
+        }
+        self.unstored.removeAll(keepingCapacity: true)
+        self.removeFiles()
+        let effects = self.effects
+        self.effects.removeAll(keepingCapacity: true)
+        for effect in effects { effect.run() }
+    }
+
+    private func store(_ writes: [StoreWrite]) throws(SQLiteError) {
+        do throws(SQLiteError) {
+            try self.world.commit(writes)
+        } catch {
+            // On a full disk the files that the commit gives up make room for it. A start that finds them gone and not
+            // given up fetches them again.
+            guard error.kind == .full, !self.removals.isEmpty else { throw error }
+            self.removeFiles()
+            try self.world.commit(writes)
+        }
+    }
+
+    private func removeFiles() {
+        for name in self.removals { self.files.remove(name) }
+        self.removals.removeAll()
+    }
+
+    /// Answers those whose changes cannot be stored, and takes the changes back; the last first, as one may be built on
+    /// another.
+    private func breakPromises(_ fault: AgentFault) {
+        let promises = self.effects.compactMap(\.withdraw)
+        self.effects.removeAll { $0.withdraw != nil }
+        for withdraw in promises.reversed() { withdraw(fault) }
+    }
+
+    /// Has something happen after the next commit.
+    func afterCommit(_ run: @escaping () -> Void) {
+        self.effects.append(Effect(run: run, withdraw: nil))
+    }
+
+    /// Has a request answered after the next commit.
+    ///
+    /// - Parameters:
+    ///   - stream: the request.
+    ///   - withdraw: takes back what it has changed, when that cannot be stored; the request is refused then.
+    ///   - keep: answers it.
+    func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
+        self.effects.append(
+            Effect(run: keep) { fault in
+                withdraw()
+                self.refuse(stream, fault)
+            }
+        )
+    }
+
+    /// Has a request answered after the next commit, whose changes stay even if that fails: it is refused then, and
+    /// they are stored with the next one.
+    func promise(_ stream: StreamID, _ keep: @escaping () -> Void) {
+        self.effects.append(
+            Effect(run: keep) { fault in
+                let message = fault.message + " What was asked for is done as soon as it can be stored."
+                self.refuse(stream, AgentFault(fault.status, fault.reason, message))
+            }
+        )
+    }
+
+    /// Adds to `writes` what has changed since the last call.
+    private func collect() {
+        let changes = self.book.takeChanges()
+        for id in changes.transfers.subtracting(self.changedFacts) {
+            // A transfer that is gone has its own write, and a new one is there as it was submitted.
+            guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
+            self.writes.append(.updateTransfer(transfer, nil))
+        }
+        for id in self.changedFacts {
+            guard let transfer = self.book.transfer(id), let facts = self.unstored[id] else { continue }
+            self.writes.append(.updateTransfer(transfer, facts))
+        }
+        self.changedFacts.removeAll(keepingCapacity: true)
+        self.inserted.removeAll(keepingCapacity: true)
+        for number in changes.sessions { self.store(session: number) }
+    }
+
+    /// What leaves for callers leaves once a turn.
+    private func deliver() {
+        guard !self.outputs.isEmpty else { return }
+        self.emit(self.outputs)
+        self.outputs.removeAll(keepingCapacity: true)
+    }
+
+    private func tellProgress() {
+        guard !self.listeners.isEmpty, self.now >= self.nextProgress else { return }
+        self.nextProgress = self.now + Self.progressEvery
+        let followed = Set(self.listeners.values)
+        for (id, entry) in self.running where followed.contains(entry.session) {
+            let bytes = entry.attempt.progressBytes
+            guard bytes != entry.toldBytes else { continue }
+            self.running[id]?.toldBytes = bytes
+            self.tell(session: entry.session, AgentEvents.progress(id, bytes, entry.attempt.progressTotal))
+        }
+    }
+
+    // MARK: What is known of a transfer
+
+    /// What a transfer is of, and what became of it.
+    func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, facts: TransferFacts)? {
+        guard let transfer = self.book.transfer(id), let found = try? self.store.record(transfer.sequence) else {
+            return nil
+        }
+        return (transfer, found.spec, self.unstored[id] ?? found.facts)
+    }
+
+    func facts(_ id: TransferID) -> TransferFacts {
+        self.unstored[id] ?? self.record(id)?.facts ?? TransferFacts()
+    }
+
+    /// Changes what is stored of a transfer with the next commit.
+    func change(_ id: TransferID, _ change: (inout TransferFacts) -> Void) {
+        var facts = self.facts(id)
+        change(&facts)
+        self.unstored[id] = facts
+        self.changedFacts.insert(id)
+        self.fileNames[id] = facts.part?.file
+    }
+
+    /// Removes a file once what is stored tells of it no more.
+    func removeSoon(_ name: String) { self.removals.append(name) }
+
+    /// How many servers it remembers.
+    package var hostCount: Int { self.hosts.count }
+
+    /// The number of a host that one more transfer is of.
+    func host(_ name: String) -> Int32 {
+        let (number, isNew) = self.hosts.use(name)
+        guard isNew else { return number }
+        let url = HTTPURL(name)
+        self.book.hostNamed(number, isLocal: url?.host == "localhost" || url?.address?.scope == .loopback)
+        return number
+    }
+
+    /// Ends what runs, and stores what it has come to; nothing runs afterwards.
+    package func stop() {
+        self.lookAtClocks()
+        for (id, entry) in self.running {
+            entry.attempt.stop()
+            _ = self.book.attemptStopped(id, now: self.now)
+        }
+        self.running.removeAll()
+        self.flush()
+        for stream in self.listeners.keys { self.outputs.append(.finish(stream)) }
+        self.deliver()
+    }
+
+    func answer(_ stream: StreamID, _ answer: AgentAnswer) {
+        self.outputs.append(.answer(stream, answer))
+    }
+
+    func refuse(_ stream: StreamID, _ fault: AgentFault) {
+        self.outputs.append(.answer(stream, AgentAnswer(fault.status, AgentEvents.fault(fault))))
+    }
+}

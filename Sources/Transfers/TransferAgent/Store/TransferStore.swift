@@ -1,0 +1,404 @@
+package import Engine
+import Glibc
+import Platform
+package import Storage
+import Wire
+
+/// Something that is to be stored.
+package enum StoreWrite: Sendable {
+    case putSession(Int32, [UInt8])
+    case deleteSession(Int32)
+    case insertTransfer(Transfer, host: String, TransferSpec, TransferFacts)
+    /// Facts as they were when nil.
+    case updateTransfer(Transfer, TransferFacts?)
+    case changeSpec(sequence: Int64, TransferSpec)
+    case deleteTransfer(sequence: Int64)
+    case putOutbox(OutboxEntry)
+    case deleteOutbox(sequence: Int64)
+    case putKept(KeptPart)
+    case deleteKept(file: String)
+    /// How the clocks stand.
+    case putClock(ClockRecord)
+}
+
+extension StoreWrite {
+    /// True if it deletes values that may be secrets: fields and URLs of requests.
+    package var mayForgetSecrets: Bool {
+        switch self {
+        case .changeSpec, .deleteTransfer, .deleteKept: true
+        case .putSession, .deleteSession, .insertTransfer, .updateTransfer, .putOutbox, .deleteOutbox, .putKept,
+            .putClock:
+            false
+        }
+    }
+}
+
+/// What was received of a download that was cancelled, for a later one of the same URL.
+package struct KeptPart: Hashable, Sendable {
+    package let session: Int32
+    package let url: String
+    package let part: PartFile
+    package let keptAt: Int64
+
+    package init(session: Int32, url: String, part: PartFile, keptAt: Int64) {
+        self.session = session
+        self.url = url
+        self.part = part
+        self.keptAt = keptAt
+    }
+}
+
+/// What an agent must not forget, in SQLite: a commit is on the disk when it returns.
+package final class TransferStore {
+    /// The version of the tables.
+    private static let version: Int64 = 1
+
+    private static let tables = """
+        CREATE TABLE sessions (number INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;
+        CREATE TABLE transfers (
+            sequence INTEGER PRIMARY KEY, first INTEGER NOT NULL, second INTEGER NOT NULL, session INTEGER NOT NULL,
+            kind INTEGER NOT NULL, host BLOB NOT NULL, createdAt INTEGER NOT NULL, deadline INTEGER NOT NULL,
+            state INTEGER NOT NULL, notBefore INTEGER NOT NULL, backsOff INTEGER NOT NULL, attempts INTEGER NOT NULL,
+            failures INTEGER NOT NULL, bytes INTEGER NOT NULL, total INTEGER NOT NULL, status INTEGER NOT NULL,
+            endedAt INTEGER NOT NULL, taken INTEGER NOT NULL, hasFile INTEGER NOT NULL, spec BLOB NOT NULL,
+            facts BLOB NOT NULL) STRICT;
+        CREATE INDEX transfersOfSession ON transfers (session, sequence);
+        CREATE TABLE outbox (sequence INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;
+        CREATE TABLE kept (file BLOB PRIMARY KEY, session INTEGER NOT NULL, url BLOB NOT NULL, keptAt INTEGER NOT NULL,
+            facts BLOB NOT NULL) STRICT, WITHOUT ROWID;
+        """
+
+    /// What files of builds before lack.
+    private static let laterTables =
+        "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
+
+    private let database: SQLiteDatabase
+    private let reserve: CommitReserve?
+    private let insertSession: SQLiteStatement
+    private let dropSession: SQLiteStatement
+    private let insert: SQLiteStatement
+    private let update: SQLiteStatement
+    private let updateFacts: SQLiteStatement
+    private let updateSpec: SQLiteStatement
+    private let delete: SQLiteStatement
+    private let insertOutbox: SQLiteStatement
+    private let dropOutbox: SQLiteStatement
+    private let insertClock: SQLiteStatement
+    private let insertKept: SQLiteStatement
+    private let dropKept: SQLiteStatement
+    private let select: SQLiteStatement
+    private let list: SQLiteStatement
+
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
+    ///   - reserve: space that is given back when the disk is full; nil for none.
+    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
+    ///   - syncFolder: has the names in a folder on the disk; nil for the machine's own way.
+    package init(
+        path: String,
+        isLeftBehind: Bool = false,
+        reserve: CommitReserve? = nil,
+        vfs: String? = nil,
+        syncFolder: ((String) throws(SQLiteError) -> Void)? = nil
+    ) throws(SQLiteError) {
+        reserve?.releaseIfDiskIsFull()
+        let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
+        // The other way round a start after a power loss might find a state that nobody was told.
+        try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
+        // Secrets of transfers that have ended are not left in the file.
+        try database.execute("PRAGMA secure_delete = ON;")
+        let found = try database.integer("PRAGMA user_version") ?? 0
+        if found == 0, isLeftBehind {
+            let message =
+                "it is new, and there are files of transfers that it does not know: put the one back that "
+                + "knew them, or move the files away"
+            throw SQLiteError(kind: .other, code: 0, message: message)
+        } else if found == 0 {
+            try database.execute("BEGIN IMMEDIATE; \(Self.tables) PRAGMA user_version = \(Self.version); COMMIT;")
+        } else if found != Self.version {
+            let message = "\(path) was written by another version (\(found)); run that, or name another state folder"
+            throw SQLiteError(kind: .other, code: 0, message: message)
+        }
+        try database.execute(Self.laterTables)
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        if let syncFolder { try syncFolder(folder) } else { try Self.sync(folder) }
+        try database.settleLog()
+        reserve?.hold()
+        self.database = database
+        self.reserve = reserve
+        self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
+        self.dropSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
+        let places = Array(repeating: "?", count: 21).joined(separator: ", ")
+        self.insert = try database.prepare("INSERT INTO transfers VALUES (\(places))")
+        let set = """
+            UPDATE transfers SET state = ?2, notBefore = ?3, backsOff = ?4, attempts = ?5, failures = ?6, bytes = ?7,
+            total = ?8, status = ?9, endedAt = ?10, taken = ?11, deadline = ?12
+            """
+        self.update = try database.prepare("\(set) WHERE sequence = ?1")
+        self.updateFacts = try database.prepare("\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1")
+        self.updateSpec = try database.prepare("UPDATE transfers SET spec = ?2 WHERE sequence = ?1")
+        self.delete = try database.prepare("DELETE FROM transfers WHERE sequence = ?")
+        self.insertOutbox = try database.prepare("INSERT OR REPLACE INTO outbox VALUES (?, ?)")
+        self.dropOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
+        self.insertClock = try database.prepare("INSERT OR REPLACE INTO clock VALUES (1, ?1)")
+        self.insertKept = try database.prepare("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)")
+        self.dropKept = try database.prepare("DELETE FROM kept WHERE file = ?")
+        self.select = try database.prepare("SELECT spec, facts FROM transfers WHERE sequence = ?")
+        self.list = try database.prepare(
+            "SELECT first, second FROM transfers WHERE session = ? AND sequence > ? ORDER BY sequence"
+        )
+    }
+
+    /// Has the names of the files on the disk: SQLite sees to those that it makes itself, and a process that died while
+    /// it made one has left that undone.
+    private static func sync(_ folder: String) throws(SQLiteError) {
+        do throws(SystemError) {
+            try FileSystem.syncFolder(folder)
+        } catch {
+            // Some file systems know no sync of a folder.
+            guard error.number != EINVAL else { return }
+            throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
+        }
+    }
+
+    /// Stores all of it, or nothing. On a full disk the reserve is given back first.
+    package func commit(_ writes: [StoreWrite]) throws(SQLiteError) {
+        guard !writes.isEmpty else { return }
+        do throws(SQLiteError) {
+            try self.store(writes)
+        } catch {
+            guard error.kind == .full, self.reserve?.release() == true else { throw error }
+            try self.store(writes)
+        }
+        self.reserve?.hold()
+        if self.database.logPages > Self.logPagesMax { _ = try? self.database.checkpoint(.passive) }
+    }
+
+    private func store(_ writes: [StoreWrite]) throws(SQLiteError) {
+        try self.database.execute("BEGIN IMMEDIATE")
+        do throws(SQLiteError) {
+            for write in writes { try self.perform(write) }
+            try self.database.execute("COMMIT")
+        } catch {
+            try? self.database.execute("ROLLBACK")
+            throw error
+        }
+    }
+
+    /// Copies the log into the file and empties it: deleted values are in neither afterwards.
+    ///
+    /// - Returns: false if that failed, as on a full disk.
+    package func emptyLog() -> Bool {
+        (try? self.database.checkpoint(.truncate)) != nil
+    }
+
+    /// Pages of the log after which they are copied into the file.
+    private static let logPagesMax = 1000
+
+    private func perform(_ write: StoreWrite) throws(SQLiteError) {
+        switch write {
+        case .putSession(let number, let facts):
+            try self.run(self.insertSession, [Int64(number)], [2: facts])
+        case .deleteSession(let number): try self.run(self.dropSession, [Int64(number)])
+        case .insertTransfer(let transfer, let host, let spec, let facts):
+            let memory = transfer.memory
+            try self.run(
+                self.insert,
+                [
+                    transfer.sequence, Int64(bitPattern: transfer.id.first), Int64(bitPattern: transfer.id.second),
+                    Int64(transfer.session), Int64(transfer.kind.rawValue), 0, transfer.createdAt, transfer.deadline,
+                ] + Self.columns(memory, facts) + [facts.part == nil ? 0 : 1],
+                [6: Array(host.utf8), 20: spec.stored, 21: facts.stored]
+            )
+        case .updateTransfer(let transfer, let facts):
+            let values = [transfer.sequence] + Self.columns(transfer.memory, facts) + [transfer.deadline]
+            if let facts {
+                let hasFile: Int64 = facts.part == nil ? 0 : 1
+                try self.run(self.updateFacts, values + [hasFile], [14: facts.stored])
+            } else {
+                try self.run(self.update, values)
+            }
+        case .changeSpec(let sequence, let spec): try self.run(self.updateSpec, [sequence], [2: spec.stored])
+        case .deleteTransfer(let sequence): try self.run(self.delete, [sequence])
+        case .putOutbox(let entry): try self.run(self.insertOutbox, [entry.sequence], [2: entry.stored])
+        case .deleteOutbox(let sequence): try self.run(self.dropOutbox, [sequence])
+        case .putKept(let kept):
+            var facts = TransferFacts()
+            facts.part = kept.part
+            try self.run(
+                self.insertKept,
+                [0, Int64(kept.session), 0, kept.keptAt],
+                [1: Array(kept.part.file.utf8), 3: Array(kept.url.utf8), 5: facts.stored]
+            )
+        case .deleteKept(let file): try self.run(self.dropKept, [0], [1: Array(file.utf8)])
+        case .putClock(let record):
+            var buffer = ByteBuffer()
+            record.store(to: &buffer)
+            try self.run(self.insertClock, [], [1: buffer.view.array])
+        }
+    }
+
+    private static func columns(_ memory: Transfer.Memory, _ facts: TransferFacts?) -> [Int64] {
+        [
+            Int64(memory.state.rawValue), memory.notBefore, memory.isBackingOff ? 1 : 0, Int64(memory.attempts),
+            Int64(memory.failures), memory.bytes, memory.total, Int64(memory.status), memory.endedAt,
+            memory.isTaken ? 1 : facts?.taking == nil ? 0 : 2,
+        ]
+    }
+
+    /// Runs a statement with numbers from the first parameter on, and blobs in the place of some.
+    private func run(
+        _ statement: SQLiteStatement,
+        _ numbers: [Int64],
+        _ blobs: [Int: [UInt8]] = [:]
+    ) throws(SQLiteError) {
+        for (index, number) in numbers.enumerated() where blobs[index + 1] == nil {
+            try statement.bind(index + 1, number)
+        }
+        try Self.bind(statement, blobs.sorted { $0.key < $1.key }[...])
+    }
+
+    /// Blobs stay as they are for as long as the statement runs.
+    private static func bind(
+        _ statement: SQLiteStatement,
+        _ blobs: ArraySlice<(key: Int, value: [UInt8])>
+    ) throws(SQLiteError) {
+        guard let first = blobs.first else { return try statement.run() }
+        let result: Result<Void, SQLiteError> = first.value.withByteView { view in
+            do throws(SQLiteError) {
+                try statement.bind(first.key, view)
+                try self.bind(statement, blobs.dropFirst())
+                return .success(())
+            } catch {
+                statement.reset()
+                return .failure(error)
+            }
+        }
+        try result.get()
+    }
+
+    // MARK: Reading
+
+    /// What a transfer is of, and what became of it; nil when there is none.
+    package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, facts: TransferFacts)? {
+        defer { self.select.reset() }
+        try self.select.bind(1, sequence)
+        guard try self.select.step() else { return nil }
+        // One part that cannot be read takes not the other with it: a file may be told by it.
+        let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
+        return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
+    }
+
+    /// The transfers of a session after one, in their order, as long as `take` wants more.
+    package func list(
+        session: Int32,
+        after sequence: Int64,
+        _ take: (TransferID) -> Bool
+    ) throws(SQLiteError) {
+        defer { self.list.reset() }
+        try self.list.bind(1, Int64(session))
+        try self.list.bind(2, sequence)
+        while try self.list.step() {
+            let bits = (UInt64(bitPattern: self.list.integer(0)), UInt64(bitPattern: self.list.integer(1)))
+            guard take(TransferID(bits)) else { return }
+        }
+    }
+
+    package func sessions(_ take: (Int32, [UInt8]) -> Void) throws(SQLiteError) {
+        let rows = try self.database.prepare("SELECT number, facts FROM sessions ORDER BY number")
+        while try rows.step() { take(Int32(truncatingIfNeeded: rows.integer(0)), rows.bytes(1).array) }
+    }
+
+    /// - `unreadable`: called for each entry that cannot be read.
+    package func outbox(_ unreadable: () -> Void = {}) throws(SQLiteError) -> [OutboxEntry] {
+        let rows = try self.database.prepare("SELECT sequence, facts FROM outbox ORDER BY sequence")
+        var entries: [OutboxEntry] = []
+        while try rows.step() {
+            if let entry = OutboxEntry(sequence: rows.integer(0), stored: rows.bytes(1).array) {
+                entries.append(entry)
+            } else {
+                unreadable()
+            }
+        }
+        return entries
+    }
+
+    /// How the clocks stood at the last commit; nil before the first.
+    package func clock() throws(SQLiteError) -> ClockRecord? {
+        let rows = try self.database.prepare("SELECT facts FROM clock")
+        guard try rows.step() else { return nil }
+        return ClockRecord(stored: rows.bytes(0))
+    }
+
+    /// - `unreadable`: called with the name of each file of which nothing more can be read.
+    package func kept(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [KeptPart] {
+        let rows = try self.database.prepare("SELECT session, url, keptAt, facts, file FROM kept")
+        var parts: [KeptPart] = []
+        while try rows.step() {
+            guard let part = TransferFacts(stored: rows.bytes(3).array)?.part else {
+                unreadable(rows.bytes(4).string)
+                continue
+            }
+            let session = Int32(truncatingIfNeeded: rows.integer(0))
+            parts.append(KeptPart(session: session, url: rows.bytes(1).string, part: part, keptAt: rows.integer(2)))
+        }
+        return parts
+    }
+
+    /// A transfer as it was stored.
+    package struct Stored {
+        package let transfer: Transfer
+        /// What became of it, of a transfer that has a file in the state folder alone.
+        package let facts: TransferFacts?
+        /// Whether it has a file in the state folder, and what became of it cannot be read.
+        package let isUnreadable: Bool
+    }
+
+    /// Every transfer, in their order.
+    ///
+    /// - `host`: the number of a host.
+    package func transfers(
+        host: (String) -> Int32,
+        _ take: (Stored) -> Void
+    ) throws(SQLiteError) {
+        let rows = try self.database.prepare(
+            """
+            SELECT sequence, first, second, session, kind, host, createdAt, deadline, state, notBefore, backsOff,
+            attempts, failures, bytes, total, status, endedAt, taken, CASE WHEN hasFile THEN facts END, hasFile
+            FROM transfers ORDER BY sequence
+            """
+        )
+        while try rows.step() {
+            var transfer = Transfer(
+                id: TransferID((UInt64(bitPattern: rows.integer(1)), UInt64(bitPattern: rows.integer(2)))),
+                sequence: rows.integer(0),
+                session: Int32(truncatingIfNeeded: rows.integer(3)),
+                host: host(rows.bytes(5).string),
+                kind: TransferKind(rawValue: UInt8(truncatingIfNeeded: rows.integer(4))) ?? .download,
+                createdAt: rows.integer(6),
+                deadline: rows.integer(7),
+                notBefore: rows.integer(9)
+            )
+            transfer.restored(
+                Transfer.Memory(
+                    state: TransferState(rawValue: UInt8(truncatingIfNeeded: rows.integer(8))) ?? .failed,
+                    notBefore: rows.integer(9),
+                    isBackingOff: rows.integer(10) != 0,
+                    attempts: Int32(truncatingIfNeeded: rows.integer(11)),
+                    failures: Int32(truncatingIfNeeded: rows.integer(12)),
+                    bytes: rows.integer(13),
+                    total: rows.integer(14),
+                    status: Int32(truncatingIfNeeded: rows.integer(15)),
+                    endedAt: rows.integer(16),
+                    isTaken: rows.integer(17) == 1
+                )
+            )
+            let facts = rows.bytes(18)
+            let read = facts.isEmpty ? nil : TransferFacts(stored: facts.array)
+            let isUnreadable = rows.integer(19) != 0 && read?.part == nil
+            take(Stored(transfer: transfer, facts: read, isUnreadable: isUnreadable))
+        }
+    }
+}

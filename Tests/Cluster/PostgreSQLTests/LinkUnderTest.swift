@@ -1,0 +1,102 @@
+import Platform
+import PostgresStore
+import Testing
+import Wire
+
+/// A link that is waited for: what came of its runs, in their order.
+final class LinkUnderTest {
+    /// What came of one run of statements.
+    struct Outcome {
+        var results: [PostgresRows] = []
+        var errors: [PostgresError] = []
+        var abortedCount = 0
+        /// Whether the run was answered to its end.
+        var isSynced = false
+    }
+
+    /// The longest wait, in milliseconds: the server has hung up.
+    static let waitMax: Int64 = 60_000
+
+    let link: PostgresLink
+    var notifications: [PostgresNotification] = []
+
+    init(
+        _ address: PostgresAddress,
+        settings: [PostgresSetting] = [],
+        firstHost: Int = 0,
+        hostMilliseconds: Int64 = 30_000
+    ) {
+        self.link = PostgresLink(
+            address,
+            application: "test",
+            settings: settings,
+            firstHost: firstHost,
+            hostMilliseconds: hostMilliseconds
+        )
+        while let deadline = self.link.deadline {
+            let readiness: Descriptor.Readiness = self.link.phase == .reading ? .readable : .writable
+            let wait = Int32(max(0, deadline - SystemClock.monotonic))
+            Descriptor.wait(for: self.link.descriptor, readiness, milliseconds: wait)
+            self.link.advance()
+        }
+    }
+
+    /// A link that is made.
+    static func connected(_ text: String, settings: [PostgresSetting] = []) throws -> LinkUnderTest {
+        let link = LinkUnderTest(try PostgresAddress(text), settings: settings)
+        if let failure = link.link.failure { throw failure }
+        #expect(link.link.phase == .ready)
+        return link
+    }
+
+    /// Sends a run of statements.
+    func send(_ body: (PostgresLink) -> Void) {
+        body(self.link)
+        self.link.sync()
+        _ = self.link.flush()
+    }
+
+    /// Sends a run of statements and waits for what comes of it.
+    func run(_ body: (PostgresLink) -> Void) -> Outcome {
+        self.send(body)
+        return self.outcome()
+    }
+
+    /// Waits for what comes of the next run: until it is answered or the connection is lost.
+    func outcome() -> Outcome {
+        var outcome = Outcome()
+        let deadline = SystemClock.monotonic + Self.waitMax
+        while SystemClock.monotonic < deadline {
+            while let event = self.link.next() {
+                switch event {
+                case .rows(let rows): outcome.results.append(rows)
+                case .failed(let error): outcome.errors.append(error)
+                case .aborted: outcome.abortedCount += 1
+                case .synced:
+                    outcome.isSynced = true
+                    return outcome
+                }
+            }
+            if self.link.isLost { return outcome }
+            self.wait()
+        }
+        Issue.record("no answer in time")
+        return outcome
+    }
+
+    /// Waits until the connection is lost.
+    func waitForLoss() {
+        let deadline = SystemClock.monotonic + Self.waitMax
+        while !self.link.isLost, SystemClock.monotonic < deadline { self.wait() }
+        #expect(self.link.isLost)
+    }
+
+    /// Waits until something has come, and takes it.
+    func wait() {
+        var waits = [Descriptor.Wait(self.link.descriptor, .readable)]
+        if self.link.flush() == .someLeft { waits.append(Descriptor.Wait(self.link.descriptor, .writable)) }
+        Descriptor.wait(for: &waits, milliseconds: 1_000)
+        _ = self.link.consume()
+        while let notification = self.link.notification() { self.notifications.append(notification) }
+    }
+}

@@ -1,0 +1,152 @@
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+@Suite("Connections that are lost, and servers that change")
+struct LossTests {
+    private func wait(_ server: PostgresServer, waiting: Int) throws {
+        try server.wait(for: "\(waiting)", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+    }
+
+    /// A server whose commits wait for a standby that there is not.
+    private func hesitant() throws -> PostgresServer {
+        let server = try PostgresServer()
+        try server.query("CREATE TABLE t (x int)")
+        try server.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
+        try server.reload()
+        try server.wait(for: "ANY 1 (nobody)", of: "SHOW synchronous_standby_names")
+        return server
+    }
+
+    @Test("A server that is killed within a commit leaves it in doubt, and the row is there or not")
+    func killed() throws {
+        let server = try self.hesitant()
+        let link = try LinkUnderTest.connected(server.address())
+        link.send { link in
+            link.query("BEGIN")
+            link.query("INSERT INTO t VALUES (1)")
+            link.query("COMMIT")
+        }
+        try self.wait(server, waiting: 1)
+        server.kill()
+        let outcome = link.outcome()
+        #expect(!outcome.isSynced)
+        #expect(outcome.results.count < 3)
+        #expect(outcome.errors.allSatisfy { $0.kind == .connectionLost })
+        let failure = try #require(link.link.failure)
+        #expect(failure.kind == .connectionLost)
+        #expect(failure.server == "127.0.0.1:\(server.port)")
+        #expect(link.link.transaction == .unknown)
+        #expect(link.link.next() == nil)
+        #expect(!link.link.consume())
+        #expect(link.link.flush() == .failed)
+        try server.start()
+        // On this server it is durable: it only waited for others.
+        #expect(try server.query("SELECT count(*) FROM t") == "1")
+        #expect(try LinkUnderTest.connected(server.address()).link.phase == .ready)
+    }
+
+    @Test("A commit that no standby confirmed says so")
+    func unreplicated() throws {
+        let server = try self.hesitant()
+        let link = try LinkUnderTest.connected(server.address())
+        link.send { $0.query("INSERT INTO t VALUES (1)") }
+        try self.wait(server, waiting: 1)
+        try server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        let outcome = link.outcome()
+        #expect(outcome.isSynced)
+        #expect(outcome.errors.isEmpty)
+        let notices = link.link.takeNotices()
+        #expect(notices.contains { $0.isUnreplicatedCommit }, "\(notices)")
+        link.send { $0.query("INSERT INTO t VALUES (2)") }
+        try self.wait(server, waiting: 1)
+        try server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        let ended = link.outcome()
+        #expect(!ended.isSynced || link.link.takeNotices().contains { $0.isUnreplicatedCommit })
+        link.waitForLoss()
+    }
+
+    @Test("A session that asks nothing hears why it ends")
+    func idle() throws {
+        let server = try PostgresServer.shared()
+        let link = try LinkUnderTest.connected(
+            server.address(),
+            settings: [PostgresSetting("idle_session_timeout", "50")]
+        )
+        link.waitForLoss()
+        #expect(link.link.failure?.kind == .idleTimeout)
+        #expect(link.link.failure?.state == "57P05")
+        let other = try LinkUnderTest.connected(server.address())
+        try server.query("SELECT pg_terminate_backend(\(other.link.backend))")
+        other.waitForLoss()
+        #expect(other.link.failure?.kind == .adminShutdown)
+        let idle = try LinkUnderTest.connected(
+            server.address(),
+            settings: [PostgresSetting("idle_in_transaction_session_timeout", "50")]
+        )
+        _ = idle.run { $0.query("BEGIN") }
+        idle.waitForLoss()
+        #expect(idle.link.failure?.kind == .idleTimeout)
+    }
+
+    @Test("A server that is stopped and started again")
+    func restarted() throws {
+        let server = try PostgresServer(PostgresServer.Options(isDurable: false))
+        let link = try LinkUnderTest.connected(server.address())
+        let client = try PostgresClient(PostgresAddress(server.address()), application: "test")
+        server.stop()
+        link.waitForLoss()
+        #expect(link.link.failure?.kind == .adminShutdown)
+        let error = try #require(throws: PostgresError.self) { try client.query("SELECT 1") }
+        #expect(error.kind == .adminShutdown || error.kind == .connectionLost)
+        #expect(throws: PostgresError.self) { try client.query("SELECT 1") }
+        #expect(throws: PostgresError.self) { try client.script("SELECT 1") }
+        try server.start()
+        #expect(try PostgresClient(PostgresAddress(server.address()), application: "test").query("SELECT 1").count == 1)
+    }
+
+    @Test("Of several servers the primary is found, also after another was promoted")
+    func failover() throws {
+        let primary = try PostgresServer(PostgresServer.Options(isDurable: false))
+        let standby = try primary.makeStandby()
+        let address =
+            "postgresql://postgres@127.0.0.1:\(standby.port),127.0.0.1:\(primary.port)/postgres"
+            + "?target_session_attrs=read-write"
+        let link = try LinkUnderTest.connected(address)
+        #expect(link.link.server == "127.0.0.1:\(primary.port)")
+        #expect(link.run { $0.query("CREATE TABLE t (x int)") }.errors.isEmpty)
+        #expect(link.run { $0.query("INSERT INTO t VALUES (1)") }.errors.isEmpty)
+        let reader = try LinkUnderTest.connected(standby.address())
+        #expect(reader.run { $0.query("CREATE TABLE other (x int)") }.errors.map(\.kind) == [.readOnly])
+
+        primary.kill()
+        link.waitForLoss()
+        let none = LinkUnderTest(try PostgresAddress(address))
+        #expect(none.link.failure?.kind == .unreachable)
+        #expect(none.link.failure?.message.contains("127.0.0.1:\(standby.port)") == true)
+        try standby.promote()
+        let after = try LinkUnderTest.connected(address)
+        #expect(after.link.server == "127.0.0.1:\(standby.port)")
+        #expect(after.run { $0.query("SELECT count(*) FROM t") }.results.first?.int64(0, 0) == 1)
+    }
+
+    @Test("A server that stands still is passed over, and waited for no longer than was said")
+    func frozen() throws {
+        let frozen = try PostgresServer(PostgresServer.Options(isDurable: false))
+        let server = try PostgresServer.shared()
+        let client = try PostgresClient(PostgresAddress(frozen.address()), application: "t", answerMilliseconds: 200)
+        frozen.freeze()
+        defer { frozen.thaw() }
+        let places = "127.0.0.1:\(frozen.port),127.0.0.1:\(server.port)"
+        let link = LinkUnderTest(try PostgresAddress("postgresql://postgres@\(places)/postgres"), hostMilliseconds: 300)
+        #expect(link.link.server == "127.0.0.1:\(server.port)")
+        #expect(link.link.phase == .ready)
+        let alone = LinkUnderTest(try PostgresAddress(frozen.address()), hostMilliseconds: 300)
+        #expect(alone.link.failure?.kind == .unreachable)
+        #expect(alone.link.failure?.message == "no answer within 0.3 s")
+        let error = try #require(throws: PostgresError.self) { try client.query("SELECT 1") }
+        #expect(error.kind == .connectionLost)
+        frozen.thaw()
+        #expect(try LinkUnderTest.connected(frozen.address()).link.phase == .ready)
+    }
+}

@@ -1,0 +1,164 @@
+import PostgresStore
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Runs of statements")
+struct PipelineTests {
+    private let database: String
+
+    init() throws { self.database = try PostgresServer.shared().database() }
+
+    @Test("Results come in the order of the statements")
+    func order() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        let outcome = link.run { link in
+            for index in 0..<200 { link.query("SELECT \(index)::int8") }
+        }
+        #expect(outcome.isSynced)
+        #expect(outcome.results.map { $0.int64(0, 0) } == (0..<200).map(Int64.init))
+    }
+
+    @Test("A failure has what is behind it passed over, and nothing before it happens")
+    func failure() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        #expect(link.run { $0.query("CREATE TABLE t (x int PRIMARY KEY)") }.isSynced)
+        let outcome = link.run { link in
+            link.query("INSERT INTO t VALUES (1)")
+            link.query("SELECT 1/0")
+            link.query("INSERT INTO t VALUES (2)")
+            link.query("INSERT INTO t VALUES (3)")
+        }
+        #expect(outcome.results.count == 1)
+        #expect(outcome.errors.map(\.state) == ["22012"])
+        #expect(outcome.abortedCount == 2)
+        #expect(outcome.isSynced)
+        let after = link.run { $0.query("SELECT count(*) FROM t") }
+        #expect(after.results.first?.int64(0, 0) == 0)
+        #expect(link.link.failure == nil)
+    }
+
+    @Test("Runs that follow each other fail apart")
+    func runs() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        link.send { $0.query("SELECT 1::int8") }
+        link.send { link in
+            link.query("nonsense")
+            link.query("SELECT 2::int8")
+        }
+        link.send { $0.query("SELECT 3::int8") }
+        let outcomes = [link.outcome(), link.outcome(), link.outcome()]
+        #expect(outcomes.map(\.isSynced) == [true, true, true])
+        #expect(outcomes.map(\.results.count) == [1, 0, 1])
+        #expect(outcomes[1].errors.map(\.kind) == [.wrongSchema])
+        #expect(outcomes[1].abortedCount == 1)
+        #expect(outcomes[2].results.first?.int64(0, 0) == 3)
+    }
+
+    @Test("A statement is prepared and carried out in one run")
+    func prepared() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        let outcome = link.run { link in
+            link.prepare("sum", "SELECT $1::int8 + $2::int8")
+            for index in 0..<3 {
+                var parameters = PostgresParameters()
+                parameters.append(Int64(index))
+                parameters.append(Int64(10))
+                link.execute("sum", parameters)
+            }
+            link.query("BEGIN")
+            link.query("COMMIT")
+        }
+        #expect(outcome.results.count == 6)
+        #expect(outcome.results.dropFirst().prefix(3).map { $0.int64(0, 0) } == [10, 11, 12])
+        #expect(link.link.transaction == .none)
+    }
+
+    @Test("More than the socket takes goes out bit by bit")
+    func large() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        let large = [UInt8](repeating: 7, count: 8_000_000)
+        var parameters = PostgresParameters()
+        parameters.append(large)
+        let outcome = link.run { link in
+            for _ in 0..<4 { link.query("SELECT $1::bytea", parameters) }
+        }
+        #expect(outcome.results.count == 4)
+        #expect(outcome.results.allSatisfy { $0.bytes(0, 0).count == large.count })
+    }
+
+    @Test("Where a session stands in a transaction is known")
+    func transaction() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        #expect(link.link.transaction == .none)
+        _ = link.run { $0.query("BEGIN") }
+        #expect(link.link.transaction == .open)
+        _ = link.run { $0.query("SELECT 1/0") }
+        #expect(link.link.transaction == .failed)
+        _ = link.run { $0.query("ROLLBACK") }
+        #expect(link.link.transaction == .none)
+    }
+
+    @Test("Settings are in force from the first moment, above those of the user")
+    func settings() throws {
+        let server = try PostgresServer.shared()
+        try server.query("CREATE USER hasty; ALTER USER hasty SET statement_timeout = 1234")
+        let address = self.database.replacing("postgres@", with: "hasty@")
+        let plain = try LinkUnderTest.connected(address)
+        #expect(plain.run { $0.query("SHOW statement_timeout") }.results.first?.text(0, 0) == "1234ms")
+        let link = try LinkUnderTest.connected(
+            address + "?options=-c%20lock_timeout%3D77",
+            settings: [PostgresSetting("statement_timeout", "0"), PostgresSetting("search_path", "a, \"b c\"")]
+        )
+        #expect(link.run { $0.query("SHOW statement_timeout") }.results.first?.text(0, 0) == "0")
+        #expect(link.run { $0.query("SHOW lock_timeout") }.results.first?.text(0, 0) == "77ms")
+        #expect(link.run { $0.query("SHOW search_path") }.results.first?.text(0, 0) == "a, \"b c\"")
+        #expect(link.run { $0.query("SHOW application_name") }.results.first?.text(0, 0) == "test")
+    }
+
+    @Test("What is notified arrives, with its sender")
+    func notifications() throws {
+        let (listener, sender) = (
+            try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)
+        )
+        _ = listener.run { $0.query("LISTEN wakegate") }
+        _ = sender.run { link in
+            link.query(
+                "SELECT pg_notify('wakegate', 'one'), pg_notify('wakegate', 'two'), pg_notify('wakegate', 'one')"
+            )
+            link.query("SELECT pg_notify('other', 'three')")
+        }
+        while listener.notifications.count < 2, !listener.link.isLost { listener.wait() }
+        #expect(listener.notifications.map(\.payload) == ["one", "two"])
+        #expect(listener.notifications.allSatisfy { $0.channel == "wakegate" && $0.sender == sender.link.backend })
+        let client = try PostgresClient(PostgresAddress(self.database), application: "test")
+        try client.query("LISTEN wakegate")
+        try client.query("NOTIFY wakegate, 'mine'")
+        let own = try #require(try client.notification(waitingAtMost: 60_000))
+        #expect(own.payload == "mine")
+        #expect(own.sender == client.backend)
+    }
+
+    @Test("Notices are kept until they are taken, and not without end")
+    func notices() throws {
+        let link = try LinkUnderTest.connected(self.database)
+        _ = link.run { $0.query("DROP TABLE IF EXISTS nothing") }
+        let notices = link.link.takeNotices()
+        #expect(notices.map(\.severity) == ["NOTICE"])
+        #expect(notices.map(\.state) == ["00000"])
+        #expect(link.link.takeNotices().isEmpty)
+        _ = link.run { $0.query("DO $$ BEGIN FOR i IN 1..5000 LOOP RAISE NOTICE '%', i; END LOOP; END $$") }
+        let many = link.link.takeNotices()
+        #expect(many.count == 256)
+        #expect(many.first?.message == "1")
+    }
+
+    @Test("A script is one transaction, and leaves the session as it was")
+    func script() throws {
+        let client = try PostgresClient(PostgresAddress(self.database), application: "test")
+        try client.script("CREATE TABLE s (x int); INSERT INTO s VALUES (1), (2);")
+        let error = try #require(throws: PostgresError.self) { try client.script("DELETE FROM s; SELECT 1/0;") }
+        #expect(error.state == "22012")
+        #expect(try client.query("SELECT count(*) FROM s").int64(0, 0) == 2)
+    }
+}

@@ -1,0 +1,140 @@
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+@Suite("What a server refuses")
+struct RefusalTests {
+    private let database: String
+
+    init() throws { self.database = try PostgresServer.shared().database() }
+
+    private func client(settings: [PostgresSetting] = []) throws -> PostgresClient {
+        try PostgresClient(PostgresAddress(self.database), application: "test", settings: settings)
+    }
+
+    @Test("A second row of one key, without the values of the row")
+    func unique() throws {
+        let client = try self.client()
+        try client.script("CREATE TABLE t (x text PRIMARY KEY); INSERT INTO t VALUES ('confidential')")
+        let error = try #require(throws: PostgresError.self) {
+            try client.query("INSERT INTO t VALUES ('confidential')")
+        }
+        #expect(error.kind == .uniqueViolation)
+        #expect(error.state == "23505")
+        #expect(error.server.hasPrefix("127.0.0.1:"))
+        #expect(!error.description.contains("confidential"))
+        #expect(error.description.contains("t_pkey"))
+        #expect(error.description.hasSuffix(error.remedy))
+    }
+
+    @Test("Two that wait for each other")
+    func deadlock() throws {
+        let links = [try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)]
+        try self.client().script("CREATE TABLE t (x int, n int); INSERT INTO t VALUES (0, 0), (1, 0)")
+        for (index, link) in links.enumerated() {
+            let outcome = link.run { link in
+                link.query("BEGIN")
+                link.query("SET LOCAL deadlock_timeout = 10")
+                link.query("UPDATE t SET n = n + 1 WHERE x = \(index)")
+            }
+            #expect(outcome.errors.isEmpty)
+        }
+        for (index, link) in links.enumerated() {
+            link.send { link in
+                link.query("UPDATE t SET n = n + 1 WHERE x = \(1 - index)")
+                link.query("COMMIT")
+            }
+        }
+        let outcomes = links.map { link in
+            let outcome = link.outcome()
+            // Who failed holds its locks until it says so.
+            if !outcome.errors.isEmpty { _ = link.run { $0.query("ROLLBACK") } }
+            return outcome
+        }
+        #expect(outcomes.flatMap(\.errors).map(\.kind) == [.deadlock])
+        #expect(outcomes.allSatisfy { $0.isSynced })
+    }
+
+    @Test("A change of what was read by another meanwhile")
+    func serialization() throws {
+        let (one, other) = (try self.client(), try self.client())
+        try one.script("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
+        try one.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        try one.query("SELECT * FROM t")
+        try other.query("UPDATE t SET x = 1")
+        let error = try #require(throws: PostgresError.self) { try one.query("UPDATE t SET x = 2") }
+        #expect(error.kind == .serialization)
+        #expect(error.kind.isTransient)
+    }
+
+    @Test("A lock that is not to be had at once")
+    func lock() throws {
+        let (one, other) = (try self.client(), try self.client())
+        try one.script("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
+        try one.query("BEGIN")
+        try one.query("SELECT * FROM t FOR UPDATE")
+        let error = try #require(throws: PostgresError.self) { try other.query("SELECT * FROM t FOR UPDATE NOWAIT") }
+        #expect(error.kind == .lockNotAvailable)
+    }
+
+    @Test("A write where only reading is allowed")
+    func readOnly() throws {
+        let client = try self.client(settings: [PostgresSetting("default_transaction_read_only", "on")])
+        let error = try #require(throws: PostgresError.self) { try client.query("CREATE TABLE t (x int)") }
+        #expect(error.kind == .readOnly)
+        #expect(error.remedy.contains("target_session_attrs=read-write"))
+    }
+
+    @Test(
+        "What is not there or not allowed",
+        arguments: [
+            ("SELECT * FROM nothing", PostgresError.Kind.wrongSchema), ("SELECT missing", .wrongSchema),
+            ("SELECT", .client), ("SELECT nowhere()", .wrongSchema), ("SELECT pg_sleep('x')", .other),
+        ].filter { $0.0 != "SELECT" }
+    )
+    func missing(sql: String, kind: PostgresError.Kind) throws {
+        let client = try self.client()
+        let error = try #require(throws: PostgresError.self) { try client.query(sql) }
+        #expect(error.kind == kind)
+        #expect(try client.query("SELECT 1::int8").int64(0, 0) == 1)
+    }
+
+    @Test("A statement that its time-out cancels")
+    func cancelled() throws {
+        let client = try self.client(settings: [PostgresSetting("statement_timeout", "20")])
+        let error = try #require(throws: PostgresError.self) {
+            try client.query("SELECT count(*) FROM generate_series(1, 100000000000)")
+        }
+        #expect(error.kind == .cancelled)
+    }
+
+    @Test("A parameter that is not of its type")
+    func wrongParameter() throws {
+        let client = try self.client()
+        var parameters = PostgresParameters()
+        parameters.append(Int32(1))
+        let error = try #require(throws: PostgresError.self) { try client.query("SELECT $1::int8", parameters) }
+        #expect(error.state == "22P03" || error.state == "08P01")
+    }
+
+    @Test(
+        "Codes are told apart",
+        arguments: [
+            ("53100", PostgresError.Kind.diskFull), ("53200", .outOfMemory), ("53300", .tooManyConnections),
+            ("57P01", .adminShutdown), ("57P02", .adminShutdown), ("57P03", .adminShutdown), ("57P05", .idleTimeout),
+            ("25P03", .idleTimeout), ("08006", .connectionLost), ("3D000", .noDatabase), ("28P01", .notAllowed),
+            ("42501", .insufficientPrivilege), ("42P01", .wrongSchema), ("XX001", .corrupt), ("22012", .other),
+        ]
+    )
+    func codes(state: String, kind: PostgresError.Kind) {
+        let error = PostgresError(state: state, message: "no", server: "db1:5432")
+        #expect(error.kind == kind)
+        #expect(error.description == "PostgreSQL: db1:5432: no (\(state)). \(kind.remedy)")
+    }
+
+    @Test("Every kind has a sentence for whoever runs the database", arguments: PostgresError.Kind.allCases)
+    func remedies(kind: PostgresError.Kind) {
+        #expect(kind.remedy.hasSuffix("."))
+        #expect(kind.remedy.count > 20)
+    }
+}

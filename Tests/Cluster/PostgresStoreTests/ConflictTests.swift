@@ -1,0 +1,105 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite(.timeLimit(.minutes(15)))
+struct ConflictTests {
+    private let first: StoreRig
+    private let second: StoreRig
+
+    init() throws {
+        let address = try PostgresServer.shared().database()
+        self.first = try StoreRig(address)
+        self.second = try StoreRig(address)
+    }
+
+    private func stop() {
+        self.first.stop()
+        self.second.stop()
+    }
+
+    private func writes(_ devices: [Int], _ loaded: LoadedDevices) -> ClusterWrites {
+        var writes = ClusterWrites()
+        writes.devices = devices.map { .of($0, loaded) }
+        writes.counts = [(.first, StoreRig.books(accepted: Int64(devices.count)))]
+        return writes
+    }
+
+    @Test("Of two gateways that add the same device one begins anew, and what is counted is what was written")
+    func newcomers() throws {
+        let (one, read) = try self.first.load(.tokens([1, 2]))
+        let (other, readToo) = try self.second.load(.tokens([2, 3]))
+        self.first.submit(.commit(one, self.writes([1, 2], read)))
+        try self.first.committed(one)
+        self.second.submit(.commit(other, self.writes([2, 3], readToo)))
+        let failure = #expect(throws: ClusterFailure.self) { try self.second.committed(other) }
+        guard case .conflict = failure else {
+            Issue.record("\(String(describing: failure)) is no conflict")
+            return
+        }
+        #expect(try self.first.counts().total.accepted == 2)
+        try self.second.write([2, 3]) { .of($0, $1) }
+        let counts = try self.first.counts()
+        #expect(counts.total.accepted == 4)
+        #expect(counts.byTopic[.first]?.accepted == 4)
+        #expect(try self.first.view().deviceCount == 4)
+        self.stop()
+    }
+
+    @Test("Gateways that want the same devices wait for one another, and none sees what the other has not finished")
+    func waiting() throws {
+        try self.first.write(Array(1...8)) { .of($0, $1) }
+        for round in 0..<20 {
+            let (one, read) = try self.first.load(.tokens(Array(1...8)))
+            let other = self.second.begin(.tokens(Array((1...8).reversed())))
+            var writes = ClusterWrites()
+            writes.devices = (1...8).map { .of($0, read, record: UInt8(round)) }
+            self.first.submit(.commit(one, writes))
+            try self.first.committed(one)
+            let seen = try self.second.loaded(other)
+            #expect(seen.devices.allSatisfy { $0.record == [UInt8(round)] })
+            #expect(seen.now >= read.now)
+            self.second.submit(.abandon(other))
+        }
+        self.stop()
+    }
+
+    @Test("A row that was not read is not written")
+    func unread() throws {
+        try self.first.write([1]) { .of($0, $1) }
+        let (number, loaded) = try self.first.load(.tokens([]))
+        var writes = ClusterWrites()
+        let read = try self.second.find(.tokens([1]))
+        writes.devices = [.of(1, read, record: 5)]
+        _ = loaded
+        self.first.submit(.commit(number, writes))
+        #expect(throws: ClusterFailure.self) { try self.first.committed(number) }
+        #expect(try self.second.find(.tokens([1])).devices.first?.record == [1])
+        self.stop()
+    }
+
+    @Test("What is kept and what topics there are, every gateway learns, and what one tells the others hear")
+    func sharing() throws {
+        self.first.submit(.keep(name: "key", [1, 2]))
+        let told = try self.second.wait("a value") { if case .value("key", let value) = $0 { value } else { nil } }
+        #expect(told == [1, 2])
+        self.second.submit(.addTopics(["b", "com.example.app", "c"]))
+        let expected = ["com.example.app", "b", "c"]
+        _ = try self.first.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
+        let notices: [ClusterNotice] = [
+            .ready(.first), .conditions(.numbered(4), .first),
+            .ended(holder: self.second.number, .numbered(4), reason: .conditions),
+        ]
+        self.first.submit(.tell([.ended(holder: self.first.number, .numbered(5), reason: nil)] + notices))
+        for notice in notices {
+            _ = try self.second.wait("a notice") { reply -> Bool? in
+                guard case .told(let found) = reply else { return nil }
+                #expect(notices.contains(found))
+                return found == notice ? true : nil
+            }
+        }
+        self.stop()
+    }
+}

@@ -1,0 +1,186 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite(.timeLimit(.minutes(15)))
+struct DeadGatewayTests {
+    private let server: PostgresServer
+    private let address: String
+    private let database: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+    }
+
+    /// Ends the session that holds a gateway's number.
+    private func cut(_ number: GatewayNumber) throws {
+        try self.server.query(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_locks
+            WHERE locktype = 'advisory' AND objid = \(number.rawValue)
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """,
+            database: self.database
+        )
+    }
+
+    @Test("A gateway that is gone is found, its wakes are given back, and what it counted stays")
+    func gone() throws {
+        let survivor = try StoreRig(self.address)
+        let dying = try StoreRig(self.address)
+        let dead = dying.number
+        try dying.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        try survivor.write([4]) { .of($0, $1, launched: [(.numbered(4), $1.now + 1000)]) }
+        #expect(try survivor.view().members.map(\.number) == [survivor.number, dead])
+        dying.stop()
+        _ = try survivor.view { $0.dead == [dead] }
+        // Too early: there are wakes.
+        survivor.submit(.bury(dead))
+        let (first, found) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
+        #expect(found.devices.map(\.token) == [.numbered(1), .numbered(2)])
+        #expect(Set(found.heldWakes) == [.numbered(1), .numbered(2)])
+        #expect(found.hasMore)
+        var writes = ClusterWrites()
+        writes.devices = [1, 2].map { .of($0, found, ended: [.numbered(UInt64($0))]) }
+        survivor.submit(.commit(first, writes))
+        try survivor.committed(first)
+        #expect(try survivor.view().dead == [dead])
+        let (second, rest) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
+        #expect(rest.heldWakes == [.numbered(3)])
+        #expect(!rest.hasMore)
+        writes.devices = [.of(3, rest, ended: [.numbered(3)])]
+        survivor.submit(.commit(second, writes))
+        try survivor.committed(second)
+        #expect(try survivor.find(.selection(.wakes(of: dead, countMax: 2))).devices.isEmpty)
+        survivor.submit(.bury(dead))
+        _ = try survivor.view { $0.dead.isEmpty }
+        #expect(try survivor.counts().total.accepted == 4)
+        let rows = try self.server.query(
+            "SELECT count(*) FROM wakegate.books WHERE gateway = \(dead.rawValue)",
+            database: self.database
+        )
+        #expect(rows == "0")
+        survivor.stop()
+    }
+
+    /// Refused pushes of one reason, as gateways write them.
+    private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
+
+    @Test("What dead gateways refused is counted once, in one row for all of them")
+    func refusals() throws {
+        let survivor = try StoreRig(self.address)
+        for count: UInt8 in [2, 3] {
+            let dying = try StoreRig(self.address)
+            // Of what one gateway has written the last row counts, whichever connection wrote it.
+            for written in [1, count] {
+                let (number, _) = try dying.load(.tokens([]))
+                var writes = ClusterWrites()
+                writes.rejections = [(topic: 0, content: self.refused(written))]
+                dying.submit(.commit(number, writes))
+                try dying.committed(number)
+            }
+            dying.stop()
+            _ = try survivor.view { $0.dead == [dying.number] }
+            survivor.submit(.bury(dying.number))
+            _ = try survivor.view { $0.dead.isEmpty }
+        }
+        #expect(try survivor.counts().rejections.map(\.content) == [self.refused(5)])
+        let rows = try self.server.query("SELECT count(*) FROM wakegate.rejection", database: self.database)
+        #expect(rows == "1")
+        survivor.stop()
+    }
+
+    @Test("A gateway that lost its number is attached under another, and what it had open has not happened")
+    func cutOff() throws {
+        let rig = try StoreRig(self.address)
+        let before = rig.number
+        let (open, loaded) = try rig.load(.tokens([1]))
+        try self.cut(before)
+        _ = try rig.detached()
+        let refused = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
+        guard case .refused = refused else {
+            Issue.record("\(String(describing: refused)) is no refusal")
+            return
+        }
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded)]
+        rig.submit(.commit(open, writes))
+        try rig.attached()
+        #expect(rig.number > before)
+        #expect(rig.attachment.topics == ["com.example.app"])
+        #expect(try rig.find(.tokens([1])).devices.isEmpty)
+        _ = try rig.view { $0.dead == [before] }
+        rig.stop()
+    }
+
+    @Test("A gateway that stood still commits nothing when it goes on, although it does not know yet that it is dead")
+    func frozen() throws {
+        let survivor = try StoreRig(self.address)
+        let frozen = try StoreRig(self.address)
+        let dead = frozen.number
+        let (open, loaded) = try frozen.load(.tokens([1]))
+        frozen.hold()
+        // The view that comes has the store's thread stand still before it takes anything else.
+        frozen.submit(.report(GatewayReport(name: "frozen", version: "1")))
+        _ = try frozen.wait("view") { if case .view(let view) = $0 { view } else { nil } }
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded, launched: [(.numbered(1), loaded.now + 1000)])]
+        frozen.submit(.commit(open, writes))
+        _ = try survivor.view { $0.dead == [dead] }
+        #expect(try survivor.view().members.map(\.number) == [survivor.number])
+        frozen.letGo()
+        #expect(throws: ClusterFailure.self) { try frozen.committed(open) }
+        try frozen.attached()
+        #expect(frozen.number > dead)
+        #expect(try survivor.find(.tokens([1])).devices.isEmpty)
+        survivor.stop()
+        frozen.stop()
+    }
+
+    @Test("A fenced connection's commit is refused by the database itself")
+    func fenced() throws {
+        let rig = try StoreRig(self.address)
+        let before = rig.number
+        let (open, loaded) = try rig.load(.tokens([1]))
+        try self.server.query("SELECT wakegate.leave(\(before.rawValue))", database: self.database)
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded)]
+        rig.submit(.commit(open, writes))
+        #expect(throws: ClusterFailure.self) { try rig.committed(open) }
+        try rig.attached()
+        #expect(rig.number > before)
+        #expect(try rig.find(.tokens([1])).devices.isEmpty)
+        rig.stop()
+    }
+
+    /// Whether the session that holds a gateway's number came through the server's socket file.
+    private func isLocal(_ number: GatewayNumber) throws -> Bool {
+        let sql = """
+            SELECT a.client_addr IS NULL FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
+            WHERE l.locktype = 'advisory' AND l.objid = \(number.rawValue) AND a.datname = current_database()
+            """
+        return try self.server.query(sql, database: self.database) == "t"
+    }
+
+    @Test("Whoever was taken for dead asks the same server again; whose connection ends asks another one first")
+    func whichServer() throws {
+        let folder = try self.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
+        let host = "@127.0.0.1:\(self.server.port)"
+        let both = self.address.replacing(host, with: "\(host),\(folder):\(self.server.port)")
+        let rig = try StoreRig(both)
+        #expect(try !self.isLocal(rig.number))
+        let before = rig.number
+        try self.server.query("SELECT wakegate.leave(\(before.rawValue))", database: self.database)
+        rig.submit(.report(GatewayReport(name: "gateway", version: "1")))
+        try rig.attached()
+        #expect(rig.number > before)
+        #expect(try !self.isLocal(rig.number))
+        try self.cut(rig.number)
+        try rig.attached()
+        #expect(try self.isLocal(rig.number))
+        rig.stop()
+    }
+}

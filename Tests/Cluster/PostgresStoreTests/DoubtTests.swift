@@ -1,0 +1,110 @@
+import Engine
+import Platform
+import Policy
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+/// Commits whose answers are lost, on a server of their own: what they wait for is a setting of the whole server.
+@Suite(.timeLimit(.minutes(15)))
+struct DoubtTests {
+    private let server: PostgresServer
+    private let rig: StoreRig
+    private let database: String
+
+    init() throws {
+        self.server = try PostgresServer(PostgresServer.Options(isDurable: false))
+        let address = try self.server.database()
+        self.database = address.split(separator: "/").last.map(String.init) ?? ""
+        self.rig = try StoreRig(address)
+        try self.rig.write([1]) { .of($0, $1) }
+    }
+
+    private func waitForStandbys(_ waits: Bool) throws {
+        try self.server.query("ALTER SYSTEM SET synchronous_standby_names = '\(waits ? "nobody" : "")'")
+        try self.server.reload()
+    }
+
+    /// Commits until a commit waits for a standby: the server hears of its settings when it likes.
+    ///
+    /// - Returns: the commit that waits, and how many there were, with this one.
+    /// - Throws: when none does within a minute.
+    private func commit(_ record: UInt8) throws -> (number: TransactionNumber, count: Int64) {
+        var count: Int64 = 0
+        let limit = SystemClock.monotonic + StoreRig.waitSeconds * 1000
+        while true {
+            let (number, loaded) = try self.rig.load(.tokens([1]))
+            var writes = ClusterWrites()
+            writes.devices = [.of(1, loaded, record: record)]
+            writes.counts = [(.first, StoreRig.books(accepted: 1))]
+            self.rig.submit(.commit(number, writes))
+            count += 1
+            while !self.rig.isAnswered(number) {
+                let waiting = "SELECT count(*) FROM pg_stat_activity WHERE \(Self.isWaiting)"
+                if try self.server.query(waiting) == "1" { return (number, count) }
+                try #require(SystemClock.monotonic < limit, "no commit waits for a standby")
+            }
+            try self.rig.committed(number)
+        }
+    }
+
+    private static let isWaiting = "wait_event = 'SyncRep' AND query LIKE '%COMMIT%'"
+
+    @Test("A commit whose answer is lost and that has happened is told as committed")
+    func happened() throws {
+        try self.waitForStandbys(true)
+        let (number, count) = try self.commit(2)
+        try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
+        try self.waitForStandbys(false)
+        try self.rig.committed(number)
+        #expect(try self.rig.find(.tokens([1])).devices.first?.record == [2])
+        try self.rig.write([2]) { .of($0, $1) }
+        #expect(try self.rig.counts().total.accepted == 2 + count)
+        self.rig.stop()
+    }
+
+    @Test("A commit whose connection is lost before it happened is refused, and has not happened")
+    func didNotHappen() throws {
+        let (number, loaded) = try self.rig.load(.tokens([1]))
+        // Another session has the mark's row, and keeps the transaction from its end.
+        let blocker = try PostgresClient(
+            PostgresAddress(self.server.address(self.database)),
+            application: "blocker"
+        )
+        try blocker.query("BEGIN")
+        try blocker.query("SELECT FROM wakegate.connection WHERE gateway = \(self.rig.number.rawValue) FOR UPDATE")
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded, record: 3)]
+        writes.counts = [(.first, StoreRig.books(accepted: 1))]
+        self.rig.submit(.commit(number, writes))
+        let isBlocked = "wait_event_type = 'Lock' AND query LIKE '%mark%'"
+        try self.server.wait(for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE \(isBlocked)")
+        try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \(isBlocked)")
+        try blocker.query("ROLLBACK")
+        let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
+        guard case .refused = failure else {
+            Issue.record("\(String(describing: failure)) is no refusal")
+            return
+        }
+        #expect(try self.rig.find(.tokens([1])).devices.first?.record == [1])
+        #expect(try self.rig.counts().total.accepted == 1)
+        self.rig.stop()
+    }
+
+    @Test("A commit that the server says was not replicated is refused, and what it counted stays balanced")
+    func unreplicated() throws {
+        try self.waitForStandbys(true)
+        let (number, count) = try self.commit(4)
+        try self.server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
+        let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
+        guard case .refused = failure else {
+            Issue.record("\(String(describing: failure)) is no refusal")
+            return
+        }
+        try self.waitForStandbys(false)
+        // The row is written on this server, and so is what was counted with it.
+        try self.rig.write([2]) { .of($0, $1) }
+        #expect(try self.rig.counts().total.accepted == 2 + count)
+        self.rig.stop()
+    }
+}

@@ -1,0 +1,402 @@
+import Engine
+import Policy
+import PostgresStore
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+/// The delivery log as it lies in PostgreSQL: found by summaries of pages, bounded by age and by bytes.
+@Suite(.timeLimit(.minutes(15)))
+struct HistoryTablesTests {
+    private static let device: UInt64 = 7
+    private static let hour: Int64 = 3_600_000
+    private static let now: Int64 = 1_800_000_000_000
+
+    private let server: PostgresServer
+    private let database: String
+    private let address: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        try StoreRig(self.address).stop()
+        // The moment that the age of events is told from.
+        try self.query("UPDATE wakegate.connection SET moment = \(Self.now)")
+    }
+
+    @discardableResult
+    private func query(_ sql: String) throws -> String { try self.server.query(sql, database: self.database) }
+
+    private func history(_ limits: HistoryLimits = HistoryLimits()) throws -> PostgresHistory {
+        PostgresHistory(try PostgresAddress(self.address), limits: limits)
+    }
+
+    /// Writes that a push came at each of these moments, a row each.
+    private func write(_ moments: [Int64]) throws {
+        for moment in moments {
+            let event = HistoryEvent(
+                device: Self.device,
+                at: Instant(milliseconds: moment),
+                kind: .push(.launched),
+                apnsID: APNsID(moment)
+            )
+            for row in EventTables.rows([event]) {
+                let body = Self.hex(row.body())
+                try self.query(
+                    "INSERT INTO wakegate.event (device, at, body) VALUES (\(row.device), \(row.at), '\\x\(body)')"
+                )
+            }
+            for push in EventTables.pushes([event]) {
+                try self.query(
+                    "INSERT INTO wakegate.push (apns, device, at) VALUES "
+                        + "('\(Self.hex(Self.bytes(push.apns)))', \(push.device), \(push.at))"
+                )
+            }
+        }
+    }
+
+    private static func hex(_ bytes: [UInt8]) -> String {
+        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+
+    private static func bytes(_ id: APNsID) -> [UInt8] {
+        [id.first, id.second].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    }
+
+    private func moments(_ history: PostgresHistory, atMost count: Int = .max) -> [Int64] {
+        var found: [Int64] = []
+        history.visit(device: Self.device, notAfter: .distantFuture) { event in
+            found.append(event.at.milliseconds)
+            return found.count < count
+        }
+        return found
+    }
+
+    @Test("What happened is told newest first, however long ago it was, and no longer than somebody listens")
+    func order() throws {
+        let ages: [Int64] = [0, 1, Self.hour - 1, Self.hour, 3 * Self.hour, 24 * Self.hour, 24 * Self.hour + 1]
+        let moments = (ages + [70 * Self.hour, Self.now]).map { Self.now - $0 }
+        try self.write(moments.reversed())
+        let history = try self.history()
+        #expect(self.moments(history) == moments)
+        #expect(self.moments(history, atMost: 5) == Array(moments.prefix(5)))
+        var earlier: [Int64] = []
+        history.visit(device: Self.device, notAfter: Instant(milliseconds: Self.now - 2)) { event in
+            earlier.append(event.at.milliseconds)
+            return true
+        }
+        #expect(earlier == Array(moments.dropFirst(2)))
+    }
+
+    @Test("More rows than a page are told once each")
+    func pages() throws {
+        let moments = (0..<200).map { Self.now - Int64($0) * 60_000 }
+        try self.write(moments.reversed())
+        #expect(try self.moments(self.history()) == moments)
+    }
+
+    @Test("Pushes of one name, sent again and again, are listed once a moment, however many there are")
+    func repeated() throws {
+        // More of each moment than a page has, in the log's own words: the case of a name's letters is not in them.
+        try self.query(
+            """
+            INSERT INTO wakegate.push (apns, device, at)
+            SELECT '\(Self.hex(Self.bytes(APNsID(9))))', \(Self.device), \(Self.now) - m
+            FROM generate_series(0, 39) m, generate_series(1, 15);
+            """
+        )
+        let found = try self.history().pushes(behind: nil, notBefore: .distantPast, countMax: 12)
+        #expect(found.pushes.map(\.at.milliseconds) == (0..<12).map { Self.now - $0 })
+    }
+
+    /// Makes the tables what version 1 made of them.
+    private func goBack() throws {
+        try self.query(
+            """
+            DROP TABLE wakegate.bundle;
+            DROP INDEX wakegate.ready_pushes, wakegate.ready_names, wakegate.ready_stems;
+            DROP INDEX wakegate.event_place, wakegate.push_place;
+            DROP FUNCTION wakegate.oldest_events();
+            DROP FUNCTION wakegate.summarize();
+            CREATE INDEX event_device ON wakegate.event (device, id);
+            CREATE INDEX event_at ON wakegate.event (at);
+            CREATE INDEX push_apns ON wakegate.push (apns);
+            CREATE INDEX push_at ON wakegate.push USING brin (at);
+            UPDATE wakegate.meta SET version = 1, oldest = 1
+            """
+        )
+    }
+
+    @Test("A newer gateway brings the tables up beside an older one, which goes on, until the older one has left")
+    func rollingUpgrade() throws {
+        let older = try StoreRig(self.address)
+        try older.write([1]) { .of($0, $1) }
+        // As version 3 was.
+        try self.query(
+            """
+            DROP INDEX wakegate.ready_pushes, wakegate.ready_names, wakegate.ready_stems;
+            UPDATE wakegate.meta SET version = 3, oldest = 3; UPDATE wakegate.gateway SET schema = 3 WHERE alive
+            """
+        )
+        let newer = try StoreRig(self.address)
+        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "4|3")
+        try newer.write([1, 2]) { .of($0, $1, record: 2) }
+        try older.write([2, 3]) { .of($0, $1, record: 3) }
+        #expect(try newer.find(.tokens([1, 2, 3])).devices.map(\.record) == [[2], [3], [3]])
+        try older.tell(Self.burst(at: Self.now, from: 100, count: 40))
+        // A second of the newer one's passes, and the older is still there.
+        _ = try newer.view { $0.members.count == 2 }
+        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "3")
+        older.stop()
+        try self.server.wait(for: "4", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        try newer.tell(Self.burst(at: Self.now + 1, from: 120, count: 40))
+        newer.stop()
+        // What both have written is one log.
+        let found = try self.history().pushes(behind: nil, notBefore: .distantPast, countMax: 100)
+        #expect(found.pushes.map(\.device) == Array((120..<160).reversed()) + Array((100..<140).reversed()))
+    }
+
+    // MARK: Bundles
+
+    /// A push to each of some devices at one moment.
+    private static func burst(at moment: Int64, from first: UInt64, count: Int) -> [HistoryEvent] {
+        (0..<count).map { number in
+            HistoryEvent(
+                device: first + UInt64(number),
+                at: Instant(milliseconds: moment),
+                kind: .push(.launched),
+                apnsID: Self.name(moment, first + UInt64(number))
+            )
+        }
+    }
+
+    private static func name(_ moment: Int64, _ device: UInt64) -> APNsID {
+        APNsID(random: (UInt64(bitPattern: moment), device))
+    }
+
+    /// Writes ten bursts of 100 pushes, a minute apart, and more to the device of this suite between them.
+    private func writeBursts() throws {
+        let rig = try StoreRig(self.address)
+        defer { rig.stop() }
+        for burst in 0..<10 {
+            let moment = Self.now - Int64(9 - burst) * 60_000
+            try rig.tell(Self.burst(at: moment, from: 1000, count: 100))
+            try rig.tell(Self.burst(at: moment + 1, from: Self.device, count: 1))
+            let end = HistoryEvent(
+                device: 1050,
+                at: Instant(milliseconds: moment + 2),
+                kind: .result(.newData),
+                apnsID: Self.name(moment, 1050)
+            )
+            try rig.tell([end])
+        }
+        #expect(try self.query("SELECT count(*) FROM wakegate.bundle") == "10")
+        #expect(try self.query("SELECT count(*) FROM wakegate.push") == "10")
+    }
+
+    @Test("What happens to many devices at once is told of each, and of each push, like everything else")
+    func bundles() throws {
+        try self.writeBursts()
+        let history = try self.history()
+        let moments = (0..<10).map { Self.now - Int64($0) * 60_000 }
+        var found: [Int64] = []
+        history.visit(device: 1050, notAfter: .distantFuture) { event in
+            found.append(event.at.milliseconds)
+            return true
+        }
+        #expect(found == moments.flatMap { [$0 + 2, $0] })
+        #expect(self.moments(history) == moments.map { $0 + 1 })
+        let way = history.push(Self.name(moments[4], 1050))
+        #expect(way.map(\.at.milliseconds) == [moments[4], moments[4] + 2])
+        #expect(way.allSatisfy { $0.device == 1050 })
+        #expect(history.push(Self.name(moments[4], 1099)).count == 1)
+        #expect(history.push(Self.name(moments[4] + 1, Self.device)).count == 1)
+        #expect(history.push(Self.name(moments[4], 1100)).isEmpty)
+    }
+
+    @Test("Lists of pushes have those of bundles and of rows in one order, page by page", arguments: [7, 150, 2000])
+    func bundlesListed(countMax: Int) throws {
+        try self.writeBursts()
+        let history = try self.history()
+        var listed: [LoggedPush] = []
+        var place: LoggedPush?
+        repeat {
+            let page = history.pushes(behind: place, notBefore: .distantPast, countMax: countMax)
+            #expect(page.pushes.count <= countMax)
+            listed += page.pushes
+            place = page.next
+        } while place != nil
+        #expect(listed.count == 1010)
+        #expect(Set(listed).count == 1010)
+        #expect(zip(listed, listed.dropFirst()).allSatisfy { $0.precedes($1) })
+        let events = history.events(since: listed.filter { $0.device == 1050 || $0.device == Self.device })
+        #expect(Set(events.keys) == [1050, Self.device])
+        #expect(events[1050]?.count == 20)
+        #expect(events[Self.device]?.count == 10)
+    }
+
+    @Test("Of bundles that are too old, or too many, the oldest go")
+    func bundlesTidied() throws {
+        try self.writeBursts()
+        // What the server counts of rows is what it goes by.
+        try self.server.wait(
+            for: "20|10",
+            of: """
+                SELECT pg_stat_get_live_tuples('wakegate.event'::regclass),
+                    pg_stat_get_live_tuples('wakegate.bundle'::regclass)
+                """,
+            database: self.database
+        )
+        let young = try self.history(HistoryLimits(ageMillisecondsMax: 5 * 60_000 + 30_000))
+        while young.tidy() {}
+        #expect(young.takeFailure() == nil)
+        #expect(try self.query("SELECT count(*), min(at) FROM wakegate.bundle") == "6|\(Self.now - 300_000)")
+        // 7 MB of older ones.
+        try self.query(
+            """
+            INSERT INTO wakegate.bundle (at, keys, body)
+            SELECT \(Self.now) - 86400000 + n, decode(repeat('00', 8), 'hex'), decode(repeat('00', 3400), 'hex')
+            FROM generate_series(1, 2000) n;
+            SELECT pg_stat_force_next_flush()
+            """
+        )
+        try self.query("ANALYZE wakegate.bundle")
+        let small = try self.history(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 7 * 24 * Self.hour))
+        while small.tidy() {}
+        #expect(small.takeFailure() == nil)
+        let left = try self.numbers("SELECT count(*), min(at) FROM wakegate.bundle")
+        // 4 MiB of 3,468 bytes each.
+        #expect((1050...1250).contains(left[0]))
+        #expect(left[1] == Self.now - 86_400_000 + 2007 - left[0])
+        #expect(try self.query("SELECT count(*) FROM wakegate.event") == "12")
+    }
+
+    @Test("A question about a push looks at few rows, though nobody has summarised them yet")
+    func looksAtFew() throws {
+        try self.query(
+            """
+            ALTER TABLE wakegate.event SET (autovacuum_enabled = off);
+            ALTER TABLE wakegate.push SET (autovacuum_enabled = off);
+            INSERT INTO wakegate.event (device, at, body)
+            SELECT n, \(Self.now) - 40000 + n, decode(repeat('00', 76), 'hex') FROM generate_series(1, 40000) n;
+            INSERT INTO wakegate.push (apns, device, at)
+            SELECT gen_random_uuid(), n, \(Self.now) - 40000 + n FROM generate_series(1, 40000) n
+            """
+        )
+        let history = try self.history()
+        let looked = """
+            SELECT sum(seq_tup_read), sum(idx_tup_fetch) FROM pg_stat_user_tables WHERE relname IN ('event', 'push')
+            """
+        // Both summarise what is there, and have counted what the session has looked at.
+        while history.tidy() {}
+        let before = try self.numbers(looked)
+        #expect(history.push(APNsID(5)).isEmpty)
+        #expect(self.moments(history).isEmpty)
+        while history.tidy() {}
+        let after = try self.numbers(looked)
+        #expect(history.takeFailure() == nil)
+        #expect(after[0] == before[0], "a whole table was read")
+        #expect(after[1] - before[1] < 8000, "\(after[1] - before[1]) of 80,000 rows")
+    }
+
+    private func numbers(_ sql: String) throws -> [Int64] {
+        let numbers = try self.query(sql).split(separator: "|").compactMap { Int64($0) }
+        try #require(numbers.count == 2)
+        return numbers
+    }
+
+    @Test("Tables of version 1 are taken up, and what they have is found")
+    func upgrade() throws {
+        try self.goBack()
+        try self.write([Self.now - 5, Self.now])
+        try StoreRig(self.address).stop()
+        #expect(try self.query("SELECT version FROM wakegate.meta") == "4")
+        let indexes = try self.query(
+            "SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE tablename IN ('event', 'push')"
+        )
+        #expect(indexes == "event_place push_place")
+        let history = try self.history()
+        #expect(self.moments(history) == [Self.now, Self.now - 5])
+        #expect(history.push(APNsID(Self.now)).map(\.at.milliseconds) == [Self.now])
+    }
+
+    @Test("Too many bytes: the oldest go, and not more than has to")
+    func bytes() throws {
+        try self.write([Self.now - 2 * 86_400_000])
+        // 100,000 rows of about 130 bytes, one a second, the last of them now.
+        try self.query(
+            """
+            INSERT INTO wakegate.event (device, at, body)
+            SELECT n, \(Self.now) - (100000 - n) * 1000::bigint, decode(repeat('00', 76), 'hex')
+            FROM generate_series(1, 100000) n;
+            INSERT INTO wakegate.push (apns, device, at)
+            SELECT gen_random_uuid(), n, \(Self.now) - (100000 - n) * 1000::bigint FROM generate_series(1, 100000) n;
+            SELECT pg_stat_force_next_flush()
+            """
+        )
+        try self.query("ANALYZE wakegate.event; ANALYZE wakegate.push")
+        try self.query("SELECT brin_summarize_new_values('wakegate.event_place')")
+        let history = try self.history(HistoryLimits(bytesMax: 8 << 20))
+        while history.tidy() {}
+        #expect(history.takeFailure() == nil)
+        #expect(self.moments(history).isEmpty)
+        let left = try self.query("SELECT count(*), min(at), max(at) FROM wakegate.event").split(separator: "|")
+            .compactMap { Int64($0) }
+        try #require(left.count == 3)
+        // 8 MiB of 193 bytes for each event and its push.
+        #expect((33_000...44_000).contains(left[0]))
+        #expect(left[2] == Self.now)
+        #expect(left[1] == Self.now - (left[0] - 1) * 1000)
+        let pushes = try self.query("SELECT count(*) FROM wakegate.push")
+        #expect(try #require(Int64(pushes)) <= left[0] + 60)
+    }
+
+    @Test("Room that rows have left and others have taken is not looked through for the oldest")
+    func roomTakenAgain() throws {
+        try self.query("ALTER TABLE wakegate.event SET (autovacuum_enabled = off)")
+        let history = try self.history(HistoryLimits(bytesMax: 6 << 20))
+        let looked = "SELECT n_tup_del, idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'event'"
+        var shares: [Int64] = []
+        for round in 0..<24 where shares.count < 6 || shares.last ?? 0 > Self.lookedAtMax {
+            try self.query(
+                """
+                INSERT INTO wakegate.event (device, at, body)
+                SELECT n, \(Self.now) - (1200000 - \(round) * 50000 - n) * 400::bigint, decode(repeat('00', 76), 'hex')
+                FROM generate_series(1, 50000) n;
+                SELECT pg_stat_force_next_flush()
+                """
+            )
+            try self.query("ANALYZE wakegate.event")
+            let before = try self.numbers(looked)
+            while history.tidy() {}
+            let after = try self.numbers(looked)
+            if after[0] > before[0] { shares.append((after[1] - before[1]) / (after[0] - before[0])) }
+            try self.query("VACUUM wakegate.event")
+        }
+        #expect(history.takeFailure() == nil)
+        // When all room has been used again, no more are looked at than before. A vacuum of this database that is under
+        // way in a round keeps its summaries as they were, until the next rows go.
+        #expect(try #require(shares.last) <= Self.lookedAtMax, "\(shares)")
+    }
+
+    /// The rows that are looked at for one that is deleted; without summaries of what is left there are ten times as
+    /// many.
+    private static let lookedAtMax: Int64 = 60
+
+    @Test("What is too old goes, and no more than that")
+    func age() throws {
+        let week = 7 * 24 * Self.hour
+        try self.write([Self.now - week - 1, Self.now - week, Self.now])
+        let history = try self.history()
+        while history.tidy() {}
+        #expect(self.moments(history) == [Self.now, Self.now - week])
+        #expect(try self.query("SELECT count(*) FROM wakegate.push") == "2")
+    }
+}
+
+extension APNsID {
+    /// An identifier that is no other number's.
+    fileprivate init(_ number: Int64) { self.init(random: (UInt64(bitPattern: number), 1)) }
+}

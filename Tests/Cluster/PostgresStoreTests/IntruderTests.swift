@@ -1,0 +1,206 @@
+import Engine
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+/// Gateways under attack by a role whose only right is to connect to their database.
+@Suite(.timeLimit(.minutes(15)))
+struct IntruderTests {
+    private let server: PostgresServer
+    private let address: String
+    private let database: String
+    private let role: String
+
+    /// "wake" in ASCII, and the class of all other locks.
+    private static let gatewayLocks = 0x7761_6B65
+    private static let otherLocks = 0x7761_6B66
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        self.role = "intruder_\(self.database)"
+        try self.server.query("CREATE ROLE \(self.role) LOGIN")
+    }
+
+    private func intruder() throws -> PostgresClient {
+        let address = try PostgresAddress(self.server.address(self.database, user: self.role))
+        return try PostgresClient(address, application: "intruder")
+    }
+
+    private func query(_ sql: String) throws { try self.server.query(sql, database: self.database) }
+
+    @Test("A lock on the topics keeps no gateway from making topics", .timeLimit(.minutes(2)))
+    func topics() throws {
+        let rig = try StoreRig(self.address)
+        let intruder = try self.intruder()
+        try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 2)")
+        rig.submit(.addTopics(["new"]))
+        let expected = ["com.example.app", "new"]
+        _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
+        #expect(rig.hasStayed)
+        rig.stop()
+        withExtendedLifetime(intruder) {}
+    }
+
+    @Test("A lock on the tables keeps no gateway from starting on tables that exist, and is named where they do not")
+    func tables() throws {
+        let intruder = try self.intruder()
+        try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 1)")
+        var settings = StoreSettings(address: try PostgresAddress(self.address))
+        settings.schemaLockMilliseconds = 300
+        let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }
+        let message = error?.message ?? ""
+        #expect(message.contains(self.role) && message.contains("pid \(intruder.backend)"), "\(message)")
+        try intruder.query("SELECT pg_advisory_unlock_all()")
+        try StoreRig(self.address).stop()
+        try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 1)")
+        try StoreRig(self.address).stop()
+    }
+
+    @Test("Locks on the numbers of gateways to come are passed over")
+    func numbers() throws {
+        let first = try StoreRig(self.address)
+        let next = first.number.rawValue + 1
+        let intruder = try self.intruder()
+        try intruder.query(
+            "SELECT pg_advisory_lock(\(Self.gatewayLocks), n) FROM generate_series(\(next), \(next + 49)) n"
+        )
+        let second = try StoreRig(self.address)
+        #expect(second.number.rawValue == next + 50)
+        first.stop()
+        second.stop()
+    }
+
+    @Test("A gateway whose lock is taken after its death is found dead all the same")
+    func masked() throws {
+        let survivor = try StoreRig(self.address)
+        let intruder = try self.intruder()
+        try intruder.query("SELECT pg_advisory_lock(\(Self.gatewayLocks), 999)")
+        try self.query(
+            """
+            INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
+            VALUES (999, 3, 0, 0, '', true);
+            INSERT INTO wakegate.connection (gateway, connection, alive) VALUES (999, 1, true)
+            """
+        )
+        let dead = GatewayNumber(rawValue: 999)
+        _ = try survivor.view { $0.dead == [dead] }
+        #expect(try survivor.view().members.map(\.number) == [survivor.number])
+        // A gateway that lives has its lock itself.
+        let other = try StoreRig(self.address)
+        try self.query("UPDATE wakegate.gateway SET reported_at = 0 WHERE number = \(other.number.rawValue)")
+        _ = try survivor.view()
+        #expect(try other.view().members.map(\.number) == [survivor.number, other.number])
+        survivor.stop()
+        other.stop()
+    }
+
+    @Test("A lock on burials delays a burial, and occupies no connection")
+    func burial() throws {
+        let survivor = try StoreRig(self.address)
+        let dying = try StoreRig(self.address)
+        let dead = dying.number
+        dying.stop()
+        _ = try survivor.view { $0.dead == [dead] }
+        let intruder = try self.intruder()
+        try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 3)")
+        for device in 1...4 {
+            survivor.submit(.bury(dead))
+            try survivor.write([device]) { .of($0, $1) }
+        }
+        #expect(try survivor.view().dead == [dead])
+        try intruder.query("SELECT pg_advisory_unlock_all()")
+        survivor.submit(.bury(dead))
+        _ = try survivor.view { $0.dead.isEmpty }
+        survivor.stop()
+    }
+
+    @Test("Gateways drop notices that no gateway has sent, even a flood of them, and stay attached")
+    func notices() throws {
+        let rig = try StoreRig(self.address)
+        let intruder = try self.intruder()
+        let wake = "00000000-0000-4000-8000-000000000001"
+        try intruder.query("SELECT pg_notify('wakegate', E'99\\ne \(rig.number.rawValue) \(wake) deadline')")
+        try intruder.query("SELECT pg_notify('wakegate', E'99\\na \(wake)')")
+        try intruder.query("SELECT pg_notify('wakegate', i || E'\\nr 0') FROM generate_series(1, 20000) i")
+        // The role that owns the tables is heard, before and after the flood.
+        let deadline = 200
+        var isHeard = false
+        for _ in 0..<deadline where !isHeard {
+            try self.query("SELECT pg_notify('wakegate', E'98\\nc \(String(repeating: "ab", count: 32)) 0')")
+            _ = try rig.view()
+            isHeard = rig.takeTold().contains { notice in
+                switch notice {
+                case .conditions: return true
+                case .ready, .ended, .answeredLate:
+                    Issue.record("\(notice) is heard")
+                    return false
+                }
+            }
+        }
+        #expect(isHeard)
+        rig.submit(.addTopics(["new"]))
+        let expected = ["com.example.app", "new"]
+        _ = try rig.wait("topics") { if case .topics(expected) = $0 { true } else { nil } }
+        #expect(rig.hasStayed)
+        rig.stop()
+    }
+}
+
+@Suite
+struct NoticeSendersTests {
+    private func notice(_ sender: Int32, _ payload: String = "") -> PostgresNotification {
+        PostgresNotification(channel: "wakegate", payload: payload, sender: sender)
+    }
+
+    @Test("Notices wait until their session is checked, and are heard in their order if it is a gateway's")
+    func checked() {
+        var senders = NoticeSenders()
+        func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
+        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
+        func takeChecked(trusted: Set<Int32>) -> [PostgresNotification] { senders.checked(trusted: trusted) }
+        #expect(!mayHear(self.notice(1, "a")))
+        #expect(!mayHear(self.notice(2, "b")))
+        #expect(takeUnchecked() == [1, 2])
+        #expect(!mayHear(self.notice(1, "c")))
+        #expect(!mayHear(self.notice(3, "d")))
+        #expect(takeUnchecked() == nil, "one question at a time")
+        #expect(takeChecked(trusted: [1]).map(\.payload) == ["a", "c"])
+        #expect(mayHear(self.notice(1)) && !mayHear(self.notice(2)))
+        #expect(takeUnchecked() == [3])
+        #expect(takeChecked(trusted: []).isEmpty)
+    }
+
+    @Test("A session is checked again after a while, as its number may be another session's")
+    func again() {
+        var senders = NoticeSenders()
+        func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
+        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
+        senders.timePassed(0)
+        _ = senders.mayHear(self.notice(1))
+        _ = senders.takeUnchecked()
+        _ = senders.checked(trusted: [1])
+        senders.timePassed(1)
+        senders.timePassed(1 + NoticeSenders.checkMilliseconds)
+        #expect(takeUnchecked() == [1])
+        _ = senders.checked(trusted: [])
+        #expect(!mayHear(self.notice(1)))
+    }
+
+    @Test("More dropped notices than a second may have are a flood, and however many come few are kept")
+    func flood() {
+        var senders = NoticeSenders()
+        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
+        senders.timePassed(0)
+        for sender in 0..<Int32(NoticeSenders.countMax + NoticeSenders.droppedMax) {
+            _ = senders.mayHear(self.notice(sender))
+        }
+        #expect(!senders.isFlooded)
+        _ = senders.mayHear(self.notice(-1))
+        #expect(senders.isFlooded)
+        #expect(takeUnchecked()?.count == NoticeSenders.countMax)
+        senders.timePassed(1000)
+        #expect(!senders.isFlooded)
+    }
+}

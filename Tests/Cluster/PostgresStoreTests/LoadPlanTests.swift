@@ -1,0 +1,306 @@
+import Engine
+import Policy
+import PostgresStore
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite(.timeLimit(.minutes(15)))
+struct LoadPlanTests {
+    private let server: PostgresServer
+    private let address: String
+    private let database: String
+    private let rig: StoreRig
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+        self.rig = try StoreRig(self.address)
+    }
+
+    private func tokens(_ devices: [Int]) -> [DeviceToken] { devices.map { .numbered($0) } }
+
+    @Test("Devices are found by token as they were written, and those that there are not are left out")
+    func tokens() throws {
+        try self.rig.write([1, 2, 3]) { .of($0, $1, record: UInt8($0)) }
+        let found = try self.rig.find(.tokens([3, 4, 1]))
+        #expect(found.devices.map(\.token) == self.tokens([1, 3]))
+        #expect(found.devices.map(\.record) == [[1], [3]])
+        #expect(found.devices.map(\.derived) == [[9], [9]])
+        #expect(!found.hasMore)
+        try self.rig.write([1]) { .of($0, $1, record: 7, tasks: [5]) }
+        let again = try self.rig.find(.tokens([1]))
+        #expect(again.devices.first?.record == [7])
+        #expect(again.devices.first?.tasks == [5])
+        #expect(again.now >= found.now)
+        self.rig.stop()
+    }
+
+    @Test("A wake finds its device in flight and after its end, and only its end by another gateway is told")
+    func wakes() throws {
+        let other = try StoreRig(self.address)
+        try self.rig.write([1, 2]) {
+            .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)])
+        }
+        var plan = LoadPlan()
+        plan.wakes = [.numbered(1), .numbered(9)]
+        plan.tokens = self.tokens([2])
+        #expect(try other.find(plan).devices.map(\.token) == self.tokens([1, 2]))
+        let held = try other.write([1]) { .of($0, $1, ended: [.numbered(1)]) }
+        #expect(held == [HeldElsewhere(wake: .numbered(1), holder: self.rig.number)])
+        let own = try self.rig.write([2]) { .of($0, $1, ended: [.numbered(2)]) }
+        #expect(own.isEmpty)
+        plan.tokens = []
+        #expect(try other.find(plan).devices.map(\.token) == self.tokens([1]))
+        other.stop()
+        self.rig.stop()
+    }
+
+    @Test("What is due comes first first and as much as is asked for, and what another has locked is passed over")
+    func due() throws {
+        try self.rig.write([1, 2, 3, 4]) { .of($0, $1, due: .at($1.now - Int64($0))) }
+        try self.rig.write([5]) { .of($0, $1, due: .at($1.now + 60_000)) }
+        let (first, found) = try self.rig.load(.selection(.due(countMax: 2)))
+        #expect(found.devices.map(\.token) == self.tokens([4, 3]))
+        #expect(found.hasMore)
+        let rest = try self.rig.find(.selection(.due(countMax: 4)))
+        #expect(rest.devices.map(\.token) == self.tokens([2, 1]))
+        #expect(!rest.hasMore)
+        self.rig.submit(.abandon(first))
+        try self.rig.write([1, 2, 3]) { .of($0, $1, due: .at(nil)) }
+        #expect(try self.rig.find(.selection(.due(countMax: 4))).devices.map(\.token) == self.tokens([4]))
+        #expect(try self.rig.view().nextDue != nil)
+        self.rig.stop()
+    }
+
+    @Test("Lanes are found by what a stream takes: pushes, names, beginnings, sessions, resources and devices")
+    func ready() throws {
+        let lanes: [Int: LaunchTarget] = [
+            1: .push,
+            2: LaunchTarget(kind: .appRefresh, name: "a.refresh"),
+            3: LaunchTarget(kind: .continued, name: "a.export.one", resources: ["gpu", "npu"]),
+            4: LaunchTarget(kind: .urlSession, name: "a.session"),
+            5: LaunchTarget(kind: .processing, name: "a.export."),
+        ]
+        try self.rig.write([1, 2, 3, 4, 5]) { device, loaded in
+            let lane = lanes[device].map { SharedDeviceChange.ReadyLane(target: $0, since: loaded.now + Int64(device)) }
+            return .of(device, loaded, ready: lane.map { [$0] } ?? [])
+        }
+        func found(pushes: Bool = false, _ change: (inout ReadyPlan) -> Void) throws -> [DeviceToken] {
+            var plan = ReadyPlan(topic: .first, takesPushes: pushes, countMax: 10)
+            change(&plan)
+            return try self.rig.find(.selection(.ready(plan))).devices.map(\.token)
+        }
+        #expect(try found(pushes: true) { _ in } == self.tokens([1]))
+        #expect(try found(pushes: true) { $0.tasks = ["a.refresh"] } == self.tokens([1, 2]))
+        #expect(try found { $0.tasks = ["a.*"] } == self.tokens([2, 5]))
+        #expect(try found { $0.tasks = ["a.export.*"] } == [])
+        #expect(
+            try found {
+                $0.tasks = ["a.export.*"]
+                $0.resources = ["gpu", "npu", "x"]
+            } == self.tokens([3])
+        )
+        #expect(try found { $0.tasks = ["a.session"] } == [])
+        #expect(try found { $0.sessions = ["a.*"] } == self.tokens([4]))
+        #expect(try found(pushes: true) { $0.devices = self.tokens([2, 1]) } == self.tokens([1]))
+        #expect(try found(pushes: true) { $0.topic = TopicIndex(rawValue: 7) } == [])
+        #expect(
+            try found(pushes: true) {
+                $0.tasks = ["a.*"]
+                $0.countMax = 1
+            } == self.tokens([1])
+        )
+        let view = try self.rig.view()
+        #expect(view.ready.map(\.topic) == [.first])
+        try self.rig.write([1, 2, 3, 4, 5]) { .of($0, $1, ready: []) }
+        #expect(try self.rig.view().ready.isEmpty)
+        self.rig.stop()
+    }
+
+    @Test("A claim reads what it claims, and the end of a wake that wake, however many wait and are in flight")
+    func cost() throws {
+        let database = self.database
+        // The store's statements were planned when the tables were empty.
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), 0, 1, 1, false, '\\x01', '', '' FROM generate_series(1, 3000) i;
+            INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
+            SELECT token, 0, '', '{}', 0, 1 FROM wakegate.device;
+            INSERT INTO wakegate.due (device, at) SELECT token, 1 FROM wakegate.device;
+            INSERT INTO wakegate.wake (id, device, holder, deadline)
+            SELECT gen_random_uuid(), token, 1, 9000000000000 FROM wakegate.device
+            """,
+            database: database
+        )
+        let plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 1)
+        for wake: UInt64 in 1...10 {
+            #expect(try self.rig.find(.selection(.ready(plan))).devices.count == 1)
+            #expect(try self.rig.find(.selection(.due(countMax: 1))).devices.count == 1)
+            try self.rig.write([1]) { .of($0, $1, launched: [(.numbered(wake), $1.now + 1000)]) }
+            try self.rig.write([1]) { .of($0, $1, ended: [.numbered(wake)]) }
+        }
+        // A session's counters are there once it has ended.
+        self.rig.stop()
+        let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('ready', 'due', 'wake')"
+        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
+    }
+
+    @Test("A claim reads no row that its streams do not take, however many tasks wait, and takes the oldest first")
+    func costOfNames() throws {
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), 0, 1, 1, true, '\\x01', '', '' FROM generate_series(1, 6000) i;
+            INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
+            SELECT sha256(i::text::bytea), 2,
+                CASE i % 3 WHEN 0 THEN 'a.x' WHEN 1 THEN 'a.export.' || i ELSE 'a.gpu' END,
+                CASE i % 3 WHEN 2 THEN '{gpu}' ELSE '{}' END::text[], 0, i FROM generate_series(1, 6000) i
+            """,
+            database: self.database
+        )
+        let waiting = [
+            LaunchTarget(kind: .processing, name: "a.clean"), LaunchTarget(kind: .continued, name: "b.export.2.x"),
+            LaunchTarget(kind: .urlSession, name: "s.one"), .push,
+        ]
+        try self.rig.write([1, 2, 3, 4]) { device, loaded in
+            let since = Instant(milliseconds: Int64(100 - device))
+            return .of(device, loaded, ready: [.init(target: waiting[device - 1], since: since)])
+        }
+        var plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 8)
+        plan.tasks = ["a.clean", "b.*", "a.gpu", "nothing"]
+        plan.sessions = ["s.*", "t"]
+        for _ in 1...20 {
+            #expect(try self.rig.find(.selection(.ready(plan))).devices.map(\.token) == self.tokens([4, 3, 2, 1]))
+        }
+        // Of names that many wait for, the oldest come first, up to the number that is asked for.
+        plan.tasks = ["a.export.*"]
+        plan.sessions = []
+        plan.takesPushes = false
+        let oldest = try self.rig.find(.selection(.ready(plan)))
+        #expect(oldest.devices.count == 8 && oldest.hasMore)
+        let expected = try self.server.query(
+            "SELECT string_agg(encode(sha256(i::text::bytea), 'hex'), ' ' ORDER BY i) FROM generate_series(1, 22, 3) i",
+            database: self.database
+        )
+        #expect(oldest.devices.map(\.token.hex).joined(separator: " ") == expected)
+        self.rig.stop()
+        let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
+        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 80 AND 600", database: self.database)
+    }
+
+    @Test("Devices with tasks come page by page in the order of tokens")
+    func pages() throws {
+        try self.rig.write(Array(1...5)) { .of($0, $1, tasks: $0 == 3 ? [] : [1]) }
+        var plan = ReadPlan()
+        plan.selection = .withTasks(topic: nil, after: nil, countMax: 2)
+        let first = try self.rig.read(plan)
+        #expect(first.devices.map(\.token) == self.tokens([1, 2]))
+        #expect(first.hasMore)
+        plan.selection = .withTasks(topic: .first, after: .numbered(2), countMax: 3)
+        let second = try self.rig.read(plan)
+        #expect(second.devices.map(\.token) == self.tokens([4, 5]))
+        #expect(!second.hasMore)
+        plan.selection = .withTasks(topic: TopicIndex(rawValue: 3), after: nil, countMax: 2)
+        #expect(try self.rig.read(plan).devices.isEmpty)
+        self.rig.stop()
+    }
+
+    @Test("Questions wait for no lock of a row and use neither a committing connection nor a transaction id")
+    func questions() throws {
+        let rig = try StoreRig(self.address, connections: 1)
+        try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        // The only connection that commits has a transaction open, with the rows locked.
+        let (open, _) = try rig.load(.tokens([1, 2]))
+        let used = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
+        let before = try self.server.query(used, database: self.database)
+        var plan = ReadPlan()
+        plan.tokens = self.tokens([1])
+        plan.wakes = [.numbered(2)]
+        for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
+        #expect(try rig.counts().total.accepted == 2)
+        let after = try self.server.query(used, database: self.database)
+        // The heartbeat has a few each second.
+        #expect(try #require(Int(after)) - #require(Int(before)) < 50)
+        rig.submit(.abandon(open))
+        rig.stop()
+        self.rig.stop()
+    }
+
+    @Test("A question that was under way when its connection ended is answered by the next one")
+    func questionAgain() throws {
+        try self.rig.write([1]) { .of($0, $1) }
+        var plan = ReadPlan()
+        plan.tokens = self.tokens([1])
+        _ = try self.rig.read(plan)
+        let end = """
+            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+            WHERE datname = '\(self.database)' AND query LIKE '%d.derived%' AND query NOT LIKE '%FOR UPDATE%'
+                AND pid <> pg_backend_pid()
+            """
+        for _ in 1...5 {
+            _ = try self.server.query(end)
+            #expect(try self.rig.read(plan).devices.count == 1)
+        }
+        self.rig.stop()
+    }
+
+    @Test("A load fails after a moment when another session has locked a row, and succeeds without the row")
+    func locked() throws {
+        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        try rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        let token = DeviceToken.numbered(2).hex
+        try other.script(
+            """
+            SET application_name = 'an "editor"';
+            BEGIN;
+            SELECT FROM wakegate.device WHERE token = '\\x\(token)' FOR UPDATE
+            """
+        )
+        var plan = LoadPlan.tokens([1, 2])
+        plan.wakes = [.numbered(3), .numbered(2)]
+        let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
+        guard case .locked = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        plan.passesOverLocked = true
+        let (number, loaded) = try rig.load(plan)
+        #expect(loaded.devices.map(\.token) == self.tokens([1, 3]))
+        #expect(loaded.passedOver.map(\.token) == self.tokens([2, 2]))
+        #expect(Set(loaded.passedOver.map(\.wake)) == [nil, .numbered(2)])
+        let holder = try #require(loaded.passedOver.first?.holder)
+        #expect(holder.application == "an ?editor?" && holder.pid > 0 && holder.queryStart != nil)
+        var writes = ClusterWrites()
+        writes.devices = [.of(1, loaded, record: 5), .of(3, loaded, record: 5)]
+        rig.submit(.commit(number, writes))
+        try rig.committed(number)
+        try other.script("COMMIT")
+        #expect(try rig.find(plan).passedOver.isEmpty)
+        rig.stop()
+        self.rig.stop()
+    }
+
+    @Test("A load that fails for a lock of the whole table names its session")
+    func lockedTable() throws {
+        let rig = try StoreRig(self.address, lockMilliseconds: 250)
+        try rig.write([1]) { .of($0, $1) }
+        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        try other.script("BEGIN; LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
+        var plan = LoadPlan.tokens([1])
+        plan.passesOverLocked = true
+        let failure = #expect(throws: ClusterFailure.self) { try rig.load(plan) }
+        guard case .locked(let holder) = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(holder != nil)
+        try other.script("COMMIT")
+        #expect(try rig.find(.tokens([1])).devices.count == 1)
+        rig.stop()
+        self.rig.stop()
+    }
+}

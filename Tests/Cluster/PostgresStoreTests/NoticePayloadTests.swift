@@ -1,0 +1,61 @@
+import Engine
+import PostgresStore
+import Testing
+import Wire
+
+@Suite
+struct NoticePayloadTests {
+    private static let sender = GatewayNumber(rawValue: 3)
+    private static let receiver = GatewayNumber(rawValue: 4)
+    private static let items: [NoticePayload.Item] = [
+        .topics, .values, .notice(.ready(.first)), .notice(.conditions(.numbered(5), .first)),
+        .notice(.ended(holder: Self.receiver, .numbered(6), reason: .lost)),
+        .notice(.ended(holder: Self.receiver, .numbered(7), reason: nil)), .notice(.answeredLate(.numbered(8))),
+    ]
+
+    @Test("What is told is heard, but for one's own words and what ended at a third")
+    func roundTrip() {
+        let (text, end) = NoticePayload.write(Self.items, from: 0, sender: Self.sender)
+        #expect(end == Self.items.count)
+        #expect(NoticePayload.read(text, receiver: Self.receiver) == Self.items)
+        #expect(NoticePayload.read(text, receiver: Self.sender).isEmpty)
+        #expect(NoticePayload.read(text, receiver: GatewayNumber(rawValue: 5)).count == 5)
+    }
+
+    @Test("A crowd of notices goes out in payloads that PostgreSQL takes, each notice once")
+    func crowd() {
+        var queue = NoticeQueue()
+        for number in 0..<500 {
+            for _ in 0..<2 {
+                queue.append(.notice(.ended(holder: Self.receiver, .numbered(UInt64(number)), reason: .deadline)))
+            }
+        }
+        var heard: [NoticePayload.Item] = []
+        while let payload = queue.takePayload(sender: Self.sender) {
+            #expect(payload.utf8.count <= NoticePayload.bytesMax)
+            heard += NoticePayload.read(payload, receiver: Self.receiver)
+        }
+        #expect(heard.count == 500)
+        #expect(Set(heard).count == 500)
+    }
+
+    @Test(
+        "What is no notice is passed over",
+        arguments: [
+            "", "x", "\n", "3", "3\nq", "3\nr", "3\nr x", "3\nr -1", "3\ne 4 zz -", "3\nc 00 1", "3\na zz",
+            "99999999999\nt", "3\ne 4 00000000000000000000000000000007 because", "3\nt t", "r 1",
+        ]
+    )
+    func strange(_ text: String) {
+        #expect(NoticePayload.read(text, receiver: Self.receiver).isEmpty)
+    }
+
+    @Test("No more is kept than a bound, however much is told")
+    func bound() {
+        var queue = NoticeQueue()
+        for number in 0..<(NoticeQueue.countMax + 100) {
+            queue.append(.notice(.ended(holder: Self.receiver, .numbered(UInt64(number)), reason: nil)))
+        }
+        #expect(queue.items.count == NoticeQueue.countMax)
+    }
+}

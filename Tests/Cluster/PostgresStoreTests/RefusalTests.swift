@@ -1,0 +1,132 @@
+import Engine
+import PostgresStore
+import Testing
+import WakeGateTestKit
+
+@Suite(.timeLimit(.minutes(15)))
+struct RefusalTests {
+    private let server: PostgresServer
+    private let address: String
+    private let database: String
+
+    init() throws {
+        self.server = try PostgresServer.shared()
+        self.address = try self.server.database()
+        self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
+    }
+
+    /// What a store says that is not to be attached.
+    private func refusal(_ address: String) throws -> String {
+        let settings = StoreSettings(address: try PostgresAddress(address))
+        let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }
+        return error?.message ?? ""
+    }
+
+    @Test("A newer schema is refused by name with both versions")
+    func newer() throws {
+        try StoreRig(self.address).stop()
+        try self.server.query("UPDATE wakegate.meta SET version = 9, oldest = 8", database: self.database)
+        let message = try self.refusal(self.address)
+        #expect(message.contains("version 9"))
+        #expect(message.contains("version 4"))
+        #expect(message.contains("127.0.0.1:\(self.server.port)"))
+    }
+
+    @Test("A schema that is newer by what was added runs on, until the last gateway one version back has left")
+    func oneVersionBack() throws {
+        try StoreRig(self.address).stop()
+        try self.server.query("UPDATE wakegate.meta SET version = 5, oldest = 4", database: self.database)
+        try StoreRig(self.address).stop()
+    }
+
+    @Test("A read-only database is refused with the remedy")
+    func readOnly() throws {
+        try self.server.query("ALTER DATABASE \(self.database) SET default_transaction_read_only = on")
+        #expect(try self.refusal(self.address).contains("target_session_attrs=read-write"))
+    }
+
+    @Test("A server that waits for a standby that there is not is refused, and no session is left waiting there")
+    func noStandby() throws {
+        let server = try PostgresServer()
+        let address = try server.database()
+        let database = address.split(separator: "/").last.map(String.init) ?? ""
+        try server.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
+        try server.reload()
+        try server.wait(for: "ANY 1 (nobody)", of: "SHOW synchronous_standby_names")
+        let message = try self.refusal(address)
+        #expect(message.contains("127.0.0.1:\(server.port)") && message.contains("pg_stat_replication"))
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        #expect(try server.query(waiting, database: database) == "0")
+    }
+
+    @Test("A role without rights is told which, before the schema is made and after")
+    func rights() throws {
+        try self.server.query("CREATE ROLE limited_\(self.database) LOGIN")
+        let address = self.server.address(self.database, user: "limited_\(self.database)")
+        #expect(try self.refusal(address).contains("rant"))
+        try StoreRig(self.address).stop()
+        try self.server.query("GRANT USAGE ON SCHEMA wakegate TO limited_\(self.database)", database: self.database)
+        try self.server.query(
+            "GRANT SELECT ON ALL TABLES IN SCHEMA wakegate TO limited_\(self.database)",
+            database: self.database
+        )
+        let message = try self.refusal(address)
+        #expect(message.contains("limited_\(self.database)"))
+        #expect(message.contains("GRANT"))
+        try self.server.query(
+            """
+            GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA wakegate TO limited_\(self.database);
+            GRANT USAGE ON ALL SEQUENCES IN SCHEMA wakegate TO limited_\(self.database)
+            """,
+            database: self.database
+        )
+        let rig = try StoreRig(address)
+        try rig.write([1]) { .of($0, $1) }
+        rig.stop()
+    }
+
+    @Test("A gateway that cannot attach itself again reports each new cause")
+    func newCauses() throws {
+        let role = "moody_\(self.database)"
+        try self.server.query("CREATE ROLE \(role) LOGIN; GRANT CREATE ON DATABASE \(self.database) TO \(role)")
+        let rig = try StoreRig(self.server.address(self.database, user: role))
+        try self.server.query("ALTER ROLE \(role) NOLOGIN")
+        try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
+        #expect(try rig.detached().message.contains("administrator"))
+        #expect(try rig.detached().message.contains("not permitted to log in"))
+        try self.server.query("ALTER ROLE \(role) LOGIN CONNECTION LIMIT 0")
+        #expect(try rig.detached().message.contains("too many connections"))
+        try self.server.query("ALTER ROLE \(role) CONNECTION LIMIT -1")
+        try rig.attached()
+        rig.stop()
+    }
+
+    @Test("A connection pool is refused by name with the remedy, also one that ignores what sessions ask for")
+    func pool() throws {
+        for ignored in ["extra_float_digits", "options,extra_float_digits"] {
+            let pool = try PoolServer(self.server, ignoring: ignored)
+            let address = pool.address(self.database)
+            let message = try self.refusal(address)
+            #expect(message.contains("pgbouncer") && message.contains("5432"), "\(message)")
+            #expect(message.contains("127.0.0.1:\(pool.port)"), "\(message)")
+            let report = DatabaseCheck.report(StoreSettings(address: try PostgresAddress(address)))
+            #expect(report.faults.count == 1 && report.faults.first?.problem.contains("pgbouncer") == true)
+        }
+    }
+
+    @Test("A check warns of a database to which every role may connect, and of none other")
+    func publicAccess() throws {
+        let settings = StoreSettings(address: try PostgresAddress(self.address))
+        let warnings = DatabaseCheck.report(settings).warnings
+        #expect(warnings.count == 1 && warnings.first?.remedy.contains("REVOKE CONNECT") == true)
+        try self.server.query("REVOKE CONNECT ON DATABASE \(self.database) FROM PUBLIC")
+        #expect(DatabaseCheck.report(settings).warnings.isEmpty)
+    }
+
+    @Test("A database that is not there is named, and no password is told")
+    func missing() throws {
+        let message = try self.refusal("postgresql://postgres:secret@127.0.0.1:\(self.server.port)/nowhere")
+        #expect(message.contains("nowhere"))
+        #expect(!message.contains("secret"))
+    }
+}

@@ -1,0 +1,344 @@
+import Engine
+import Platform
+import Policy
+import PostgresStore
+import WakeGateTestKit
+import Wire
+
+/// A store on a real server, and the engine's side of it in the hands of a test.
+final class StoreRig {
+    /// Where the test waits for the store's thread, and has that one wait.
+    ///
+    /// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+    private final class Bell: @unchecked Sendable {
+        private let monitor = Monitor()
+        private var isRung = false
+        private var isHeld = false
+        private var warnings: [String] = []
+
+        func warn(_ warning: String) {
+            self.monitor.withLock {
+                self.warnings.append(warning)
+                self.monitor.broadcast()
+            }
+        }
+
+        /// Takes the first warning, which is waited for; nil when the moment came first.
+        func takeWarning(untilNanoseconds moment: Int64) -> String? {
+            self.monitor.withLock {
+                while self.warnings.isEmpty {
+                    guard self.monitor.wait(untilNanoseconds: moment) else { break }
+                }
+                return self.warnings.isEmpty ? nil : self.warnings.removeFirst()
+            }
+        }
+
+        func ring() {
+            self.monitor.withLock {
+                self.isRung = true
+                self.monitor.broadcast()
+                while self.isHeld { self.monitor.wait() }
+            }
+        }
+
+        /// - Returns: false when the moment came first.
+        func wait(untilNanoseconds moment: Int64) -> Bool {
+            self.monitor.withLock {
+                defer { self.isRung = false }
+                while !self.isRung {
+                    guard self.monitor.wait(untilNanoseconds: moment) else { return self.isRung }
+                }
+                return true
+            }
+        }
+
+        func hold(_ isHeld: Bool) {
+            self.monitor.withLock {
+                self.isHeld = isHeld
+                self.monitor.broadcast()
+            }
+        }
+    }
+
+    /// What was waited for did not come.
+    struct Missing: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    static let waitSeconds: Int64 = 60
+
+    private let store: PostgresStore
+    private let bell: Bell
+    private var replies: [ClusterReply] = []
+    private var count: UInt64 = 0
+    /// As of the last attachment.
+    private(set) var number = GatewayNumber(rawValue: 0)
+    private(set) var attachment: Attachment
+
+    /// Attaches a store with one topic.
+    ///
+    /// - `clock`: takes the place of the primary's clock.
+    /// - `lockMilliseconds`: the longest wait of a load for the lock of one row; long, so that a slow machine is waited
+    ///   for.
+    init(
+        _ address: String,
+        connections: Int = 2,
+        clock: String? = nil,
+        lockMilliseconds: Int64 = 60_000
+    ) throws {
+        var settings = StoreSettings(address: try PostgresAddress(address))
+        settings.connections = connections
+        settings.lockMilliseconds = lockMilliseconds
+        if let clock { settings.clock = clock }
+        let bell = Bell()
+        self.bell = bell
+        self.store = try PostgresStore(settings, ring: { bell.ring() }, onWarning: { bell.warn($0) })
+        self.attachment = Attachment(
+            number: self.number,
+            topics: [],
+            values: [:],
+            now: Instant(milliseconds: 0),
+            wall: 0
+        )
+        try self.attached()
+        self.store.submit(.addTopics(["com.example.app"]))
+        _ = try self.wait("topics") { if case .topics(let topics) = $0 { topics } else { nil } }
+    }
+
+    /// Waits until the store is attached.
+    @discardableResult
+    func attached() throws -> Attachment {
+        self.attachment = try self.wait("attached") { if case .attached(let found) = $0 { found } else { nil } }
+        self.number = self.attachment.number
+        return self.attachment
+    }
+
+    /// Waits until the store says that it is not attached.
+    func detached() throws -> StoreError {
+        try self.wait("detached") { if case .detached(let error) = $0 { error } else { nil } }
+    }
+
+    /// Waits for the first reply that `match` takes; those before it stay.
+    func wait<Found>(_ what: String, _ match: (ClusterReply) -> Found?) throws -> Found {
+        let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
+        while true {
+            self.store.takeReplies(into: &self.replies)
+            for (place, reply) in self.replies.enumerated() {
+                if let found = match(reply) {
+                    self.replies.remove(at: place)
+                    return found
+                }
+            }
+            guard self.bell.wait(untilNanoseconds: deadline) else {
+                throw Missing(description: "\(what) did not come; \(self.replies.count) other replies did")
+            }
+        }
+    }
+
+    /// Waits for the next warning of a setting.
+    func warning() throws -> String {
+        let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
+        guard let warning = self.bell.takeWarning(untilNanoseconds: deadline) else {
+            throw Missing(description: "no warning came")
+        }
+        return warning
+    }
+
+    /// True if the store has not been detached since the last attachment that the test has taken.
+    var hasStayed: Bool {
+        self.store.takeReplies(into: &self.replies)
+        return !self.replies.contains { if case .detached = $0 { true } else { false } }
+    }
+
+    /// Takes the notices that have come.
+    func takeTold() -> [ClusterNotice] {
+        self.store.takeReplies(into: &self.replies)
+        let notices = self.replies.compactMap { if case .told(let notice) = $0 { notice } else { nil } }
+        self.replies.removeAll { if case .told = $0 { true } else { false } }
+        return notices
+    }
+
+    func submit(_ request: ClusterRequest) { self.store.submit(request) }
+
+    func stop() { self.store.stop() }
+
+    /// Has the store's thread stand still when it next has something to say.
+    func hold() { self.bell.hold(true) }
+
+    /// Has the store's thread go on.
+    func letGo() { self.bell.hold(false) }
+
+    // MARK: Transactions
+
+    func nextNumber() -> TransactionNumber {
+        self.count += 1
+        return TransactionNumber(rawValue: self.count)
+    }
+
+    /// Asks for rows, and does not wait for them.
+    func begin(_ plan: LoadPlan) -> TransactionNumber {
+        let number = self.nextNumber()
+        self.store.submit(.load(number, plan))
+        return number
+    }
+
+    /// Waits for rows.
+    func loaded(_ number: TransactionNumber) throws -> LoadedDevices {
+        try self.wait("rows") { reply -> Result<LoadedDevices, ClusterFailure>? in
+            switch reply {
+            case .loaded(number, let devices): .success(devices)
+            case .failed(number, let failure): .failure(failure)
+            case _: nil
+            }
+        }.get()
+    }
+
+    func load(_ plan: LoadPlan) throws -> (number: TransactionNumber, loaded: LoadedDevices) {
+        let number = self.begin(plan)
+        return (number, try self.loaded(number))
+    }
+
+    /// The devices that a plan finds, of which nothing is written.
+    func find(_ plan: LoadPlan) throws -> LoadedDevices {
+        let (number, loaded) = try self.load(plan)
+        self.store.submit(.abandon(number))
+        return loaded
+    }
+
+    /// Reads rows for a question.
+    func read(_ plan: ReadPlan) throws -> LoadedDevices {
+        let number = self.nextNumber()
+        self.store.submit(.read(number, plan))
+        return try self.loaded(number)
+    }
+
+    /// Waits until a commit is answered.
+    @discardableResult
+    func committed(_ number: TransactionNumber) throws -> [HeldElsewhere] {
+        try self.wait("a commit") { reply -> Result<[HeldElsewhere], ClusterFailure>? in
+            switch reply {
+            case .committed(number, let held): .success(held)
+            case .failed(number, let failure): .failure(failure)
+            case _: nil
+            }
+        }.get()
+    }
+
+    /// Loads devices, and writes what `change` makes of each.
+    @discardableResult
+    func write(_ devices: [Int], _ change: (Int, LoadedDevices) -> SharedDeviceChange) throws -> [HeldElsewhere] {
+        let (number, loaded) = try self.load(.tokens(devices))
+        var writes = ClusterWrites()
+        writes.devices = devices.map { change($0, loaded) }
+        writes.counts = [(.first, Self.books(accepted: Int64(devices.count)))]
+        self.store.submit(.commit(number, writes))
+        return try self.committed(number)
+    }
+
+    /// Writes what happened, and nothing else.
+    func tell(_ events: [HistoryEvent]) throws {
+        let (number, _) = try self.load(.tokens([]))
+        var writes = ClusterWrites()
+        writes.events = events
+        self.store.submit(.commit(number, writes))
+        try self.committed(number)
+    }
+
+    static func books(accepted: Int64) -> Books {
+        var books = Books()
+        books.accepted = accepted
+        books.stock.devices = accepted
+        return books
+    }
+
+    /// Whether a commit was answered so far.
+    func isAnswered(_ number: TransactionNumber) -> Bool {
+        self.store.takeReplies(into: &self.replies)
+        return self.replies.contains { reply in
+            switch reply {
+            case .committed(number, _), .failed(number, _): true
+            case _: false
+            }
+        }
+    }
+
+    // MARK: Questions
+
+    func counts() throws -> ClusterCounts {
+        let number = self.nextNumber()
+        self.store.submit(.count(number, topics: nil))
+        return try self.wait("counts") { if case .counts(number, let counts) = $0 { counts } else { nil } }
+    }
+
+    func view() throws -> ClusterView {
+        self.store.submit(.report(GatewayReport(name: "gateway", version: "1")))
+        return try self.wait("view") { if case .view(let view) = $0 { view } else { nil } }
+    }
+
+    /// Asks for views until one is as said.
+    func view(where isIt: (ClusterView) -> Bool) throws -> ClusterView {
+        let deadline = SystemClock.monotonic + Self.waitSeconds * 1000
+        while SystemClock.monotonic < deadline {
+            let view = try self.view()
+            if isIt(view) { return view }
+        }
+        throw Missing(description: "no view is as it should be")
+    }
+}
+
+extension TopicIndex {
+    static let first = TopicIndex(rawValue: 0)
+}
+
+extension LoadPlan {
+    static func tokens(_ devices: [Int]) -> LoadPlan {
+        var plan = LoadPlan()
+        plan.tokens = devices.map { .numbered($0) }
+        return plan
+    }
+
+    static func selection(_ selection: Selection) -> LoadPlan {
+        var plan = LoadPlan()
+        plan.selection = selection
+        return plan
+    }
+}
+
+extension DeviceToken {
+    /// A token of 32 bytes; those of greater numbers are greater.
+    static func numbered(_ number: Int) -> DeviceToken {
+        var bytes = [UInt8](repeating: 7, count: 32)
+        bytes[0] = UInt8(number >> 8)
+        bytes[1] = UInt8(number & 255)
+        return bytes.withByteView { DeviceToken(bytes: $0) } ?? DeviceToken()
+    }
+}
+
+extension SharedDeviceChange {
+    /// A device with a record of one byte.
+    static func of(
+        _ number: Int,
+        _ loaded: LoadedDevices,
+        record: UInt8 = 1,
+        tasks: [UInt8] = [],
+        due: Due = .unchanged,
+        ready: [ReadyLane]? = nil,
+        launched: [(wake: WakeID, deadline: Instant)] = [],
+        ended: [WakeID] = []
+    ) -> SharedDeviceChange {
+        let token = DeviceToken.numbered(number)
+        return SharedDeviceChange(
+            device: SharedDevice(token: token, record: [record], tasks: tasks, derived: [9]),
+            topic: .first,
+            isNew: !loaded.devices.contains { $0.token == token },
+            due: due,
+            ready: ready,
+            launched: launched,
+            ended: ended
+        )
+    }
+}
+
+extension WakeID {
+    static func numbered(_ number: UInt64) -> WakeID { WakeID(random: (number, number)) }
+}

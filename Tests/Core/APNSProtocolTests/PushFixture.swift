@@ -1,0 +1,125 @@
+import Testing
+import Wire
+
+/// A push as its sender wrote it: right in every respect until a test changes it.
+struct PushFixture {
+    var method = "POST"
+    var prefix = "/3/device/"
+    var token = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
+    var fields: [(name: String, value: String)] = [
+        ("authorization", "bearer a.b.c"), ("apns-id", "9d3220fe-444b-633e-d1f1-5d0dcb4f537a"),
+        ("apns-expiration", "1800000000"), ("apns-priority", "5"), ("apns-push-type", "background"),
+        ("apns-collapse-id", "score"), ("apns-topic", "com.example.app"), ("content-type", "application/json"),
+    ]
+    var body = [UInt8]("{\"aps\":{\"content-available\":1}}".utf8)
+    var isBodyCutShort = false
+    var rules = PushRules()
+    var authentication: APNSReason?
+    var authorization: APNSReason?
+
+    /// What a test reads from an accepted push after its bytes are gone.
+    struct Outcome: Equatable {
+        var id: APNsID?
+        var expiration: PushExpiration
+        var priority: PushPriority
+        var type: PushType?
+        var collapseID: String
+        var topic: String
+        var isDryRun: Bool
+        var wakes: Bool
+        var warnings: PushWarnings
+        var token: DeviceToken
+    }
+
+    /// Gives the first field of that name another value, or adds the field.
+    mutating func set(_ name: String, _ value: String) {
+        if let index = self.fields.firstIndex(where: { $0.name == name }) {
+            self.fields[index].value = value
+        } else {
+            self.fields.append((name, value))
+        }
+    }
+
+    mutating func remove(_ name: String) {
+        self.fields.removeAll { $0.name == name }
+    }
+
+    /// Passes the fields, from memory that stays in place, to `body`.
+    func withHeaders<Result>(_ body: (PushHeaders) -> Result) -> Result {
+        func feed(_ headers: PushHeaders, from index: Int) -> Result {
+            guard index < self.fields.count else { return body(headers) }
+            return self.fields[index].name.withByteView { name in
+                self.fields[index].value.withByteView { value in
+                    var headers = headers
+                    headers.field(name: name, value: value)
+                    return feed(headers, from: index + 1)
+                }
+            }
+        }
+        return feed(PushHeaders(), from: 0)
+    }
+
+    /// The push as the module sees it.
+    func check() -> Swift.Result<Outcome, APNSReason> {
+        self.withHeaders { headers in
+            self.method.withByteView { method in
+                (self.prefix + self.token).withByteView { path in
+                    self.body.withByteView { body in
+                        self.check(
+                            PushRequest(
+                                method: method,
+                                path: path,
+                                headers: headers,
+                                body: body,
+                                isBodyCutShort: self.isBodyCutShort
+                            )
+                        )
+                    }
+                }
+            }
+        }
+    }
+
+    private func check(_ request: PushRequest) -> Swift.Result<Outcome, APNSReason> {
+        var token = DeviceToken()
+        do throws(APNSReason) {
+            let push = try request.checked(rules: self.rules, token: &token) { _ throws(APNSReason) in
+                if let reason = self.authentication { throw reason }
+            } authorize: { topic throws(APNSReason) in
+                #expect(topic.string == self.fields.first { $0.name == "apns-topic" }?.value)
+                if let reason = self.authorization { throw reason }
+            }
+            return .success(
+                Outcome(
+                    id: push.head.id,
+                    expiration: push.head.expiration,
+                    priority: push.head.priority,
+                    type: push.head.type,
+                    collapseID: push.head.collapseID.string,
+                    topic: push.head.topic.string,
+                    isDryRun: push.head.isDryRun,
+                    wakes: push.wakes,
+                    warnings: push.warnings,
+                    token: token
+                )
+            )
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The reason for which the push is refused; nil when it is accepted.
+    var reason: APNSReason? {
+        switch self.check() {
+        case .success: nil
+        case .failure(let reason): reason
+        }
+    }
+
+    /// The reason for which a push is refused whose field `name` is `value`, or absent.
+    static func reason(_ name: String, _ value: String?) -> APNSReason? {
+        var push = PushFixture()
+        if let value { push.set(name, value) } else { push.remove(name) }
+        return push.reason
+    }
+}

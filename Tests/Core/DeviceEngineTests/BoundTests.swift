@@ -1,0 +1,158 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("What the engine takes no more of", .timeLimit(.minutes(15)))
+struct BoundTests {
+    /// What `EngineRig` pushes take up while their numbers have one digit.
+    private static let pushBytes: Int = {
+        let rig = EngineRig()
+        rig.push(1)
+        return rig.engine.contentBytes
+    }()
+
+    private func rig(_ change: (inout EngineConfiguration) -> Void) -> EngineRig {
+        var configuration = EngineRig.open()
+        change(&configuration)
+        return EngineRig(configuration)
+    }
+
+    private func refusal(_ rig: EngineRig, _ push: IncomingPush, _ device: Int) -> Refusal? {
+        let index = rig.index(device)
+        return rig.engine.memoryRefusal(push, index, rig.engine.identity(index).topic)
+    }
+
+    @Test("A topic has so many devices, removed ones among them; one more is refused, other topics are not concerned")
+    func devicesPerTopic() {
+        let rig = self.rig { $0.devicesPerTopicMax = 2 }
+        #expect(rig.push(1) != nil)
+        #expect(rig.register(2) == .device(DeviceIndex(rawValue: 1)))
+        #expect(rig.register(3) == .refused(.tooManyDevicesOfTopic))
+        #expect(rig.push(3) == nil)
+        #expect(rig.find(3) == nil)
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.register(3) == .refused(.tooManyDevicesOfTopic))
+        #expect(rig.push(3, topic: 1) != nil)
+        #expect(rig.push(2) != nil)
+        // One that is removed may move, where there is room, and leaves some behind.
+        #expect(rig.push(4, topic: 1) != nil)
+        #expect(rig.register(1, topic: 1) == .refused(.tooManyDevicesOfTopic))
+        #expect(rig.register(1, topic: 2) == .device(rig.index(1)))
+        #expect(rig.push(5) != nil)
+        #expect(rig.push(6) == nil)
+    }
+
+    @Test("There are so many devices and topics; one more of either is refused by its name")
+    func devicesAndTopics() {
+        let rig = self.rig {
+            $0.devicesMax = 3
+            $0.topicsMax = 2
+        }
+        #expect(rig.push(1, topic: 0) != nil)
+        #expect(rig.push(2, topic: 1) != nil)
+        #expect(rig.register(3, topic: 2) == .refused(.tooManyTopics))
+        #expect(rig.push(3, topic: 1) != nil)
+        #expect(rig.register(4, topic: 1) == .refused(.tooManyDevices))
+        rig.engine.unregister(rig.index(3))
+        #expect(rig.register(3, topic: 2) == .refused(.tooManyTopics))
+        #expect(Refusal.tooManyTopics.limit == .topicsMax)
+        #expect(Refusal.tooManyDevices.limit == .devicesMax)
+        #expect(Refusal.tooManyDevicesOfTopic.limit == .devicesPerTopicMax)
+    }
+
+    @Test("Pushes that wait take up so much memory; one more is refused and changes nothing, and an end makes room")
+    func memory() throws {
+        let rig = self.rig { $0.pendingBytesMax = 2 * Self.pushBytes }
+        #expect(rig.push(1) != nil)
+        #expect(rig.push(2, workerIsFree: true)?.disposition == .launched)
+        #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
+        let books = rig.engine.totals
+        #expect(rig.push(3) == nil)
+        #expect(rig.engine.totals.accepted == books.accepted)
+        rig.makePush(.considerate) { push in
+            #expect(self.refusal(rig, push, 3) == .noMemory)
+        }
+        // Neither one that wakes nobody nor one that takes the place of another needs any.
+        #expect(rig.push(3, wakes: false) != nil)
+        #expect(rig.push(1) != nil)
+        #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
+        let wake = try #require(rig.snapshot(2).wake)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
+        #expect(rig.engine.contentBytes == Self.pushBytes)
+        #expect(rig.push(3) != nil)
+        rig.engine.unregister(rig.index(3))
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.engine.contentBytes == 0)
+    }
+
+    @Test("A topic that has its share of the memory is refused more; the others have the rest")
+    func topicMemory() {
+        let rig = self.rig {
+            $0.pendingBytesMax = 3 * Self.pushBytes
+            $0.pendingBytesPerTopicMax = 2 * Self.pushBytes
+        }
+        #expect(rig.push(1) != nil)
+        #expect(rig.push(2) != nil)
+        #expect(rig.push(3) == nil)
+        rig.makePush(.considerate) { push in
+            #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)
+        }
+        #expect(rig.push(4, topic: 1) != nil)
+        #expect(rig.push(5, topic: 1) == nil)
+        rig.makePush(.considerate) { push in
+            #expect(self.refusal(rig, push, 5) == .noMemory)
+            // Who has more than a share is told so, whoever has the rest.
+            #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)
+        }
+    }
+
+    @Test("Every way in which a push ends gives its memory back")
+    func everyEnd() {
+        let rig = EngineRig(EngineRig.open([(.maxAttempts, 1), (.executionWindow, 5), (.launchInterval, 1)]))
+        // Coalesced; now or never; out of time; completed; exhausted after failing and after its deadline; retried.
+        rig.push(1)
+        rig.push(1)
+        rig.push(2, .considerate, .nowOrNever)
+        rig.push(3, .considerate, .at(rig.instant + 1000))
+        for (device, result) in [(4, FetchResult.newData), (5, .failed)] {
+            rig.push(device, workerIsFree: true)
+            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(.push(result), wake: wake) }
+        }
+        rig.push(6, workerIsFree: true)
+        rig.push(7, workerIsFree: true)
+        if let wake = rig.snapshot(7).wake { rig.engine.lose(wake) }
+        rig.push(8)
+        rig.conditions(8) { $0.appState = .forceQuit }
+        rig.advance(by: 60_000)
+        // The seventh was lost, and its only attempt is over; one waits on the first device.
+        #expect(rig.engine.totals.discarded.sum == 6)
+        #expect(rig.engine.totals.pending + rig.engine.totals.inFlight == 1)
+        #expect(rig.engine.contentBytes == Self.pushBytes)
+    }
+
+    @Test("After a restart what was counted is counted again")
+    func restart() throws {
+        var configuration = EngineRig.open()
+        configuration.devicesPerTopicMax = 2
+        let before = EngineRig(configuration)
+        before.push(1)
+        before.push(2, workerIsFree: true)
+        var records = RecordBatch()
+        before.engine.takeStep(into: &records)
+        let after = EngineRig(configuration)
+        func restore(_ key: RecordKey, _ content: ByteView) {
+            #expect(throws: Never.self) { try after.engine.restore(key, content) }
+        }
+        records.forEach(restore)
+        try after.engine.finishRestoring(now: after.instant)
+        after.engine.loseEveryWake()
+        #expect(after.engine.contentBytes == before.engine.contentBytes)
+        #expect(after.engine.contentBytes == 2 * Self.pushBytes)
+        #expect(after.register(3) == .refused(.tooManyDevicesOfTopic))
+        after.engine.unregister(after.index(1))
+        after.engine.unregister(after.index(2))
+        #expect(after.engine.contentBytes == 0)
+    }
+}

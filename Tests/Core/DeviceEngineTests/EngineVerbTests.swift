@@ -1,0 +1,210 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The engine's verbs", .timeLimit(.minutes(15)))
+struct EngineVerbTests {
+    @Test("A dry run answers like the push, and changes nothing", arguments: Priority.allCases, [false, true])
+    func dryRun(priority: Priority, workerIsFree: Bool) throws {
+        let rig = EngineRig()
+        rig.register(1)
+        for round in 0..<4 {
+            let before = rig.snapshot(1)
+            let books = rig.engine.totals
+            _ = rig.engine.takeStep()
+            _ = rig.takeEvents(1)
+            let foretold = rig.makePush(priority) {
+                rig.engine.acceptDryRun(
+                    $0,
+                    device: rig.index(1),
+                    topic: rig.engine.identity(rig.index(1)).topic,
+                    workerIsFree: workerIsFree
+                )
+            }
+            #expect(rig.engine.totals == books)
+            #expect(rig.engine.takeStep().isEmpty && rig.takeEvents(1).isEmpty)
+            let after = rig.snapshot(1)
+            #expect(after.state == before.state && after.held == before.held)
+            let answer = try #require(rig.push(1, priority, workerIsFree: workerIsFree))
+            #expect(answer.disposition == foretold.disposition, "round \(round)")
+            #expect(answer.eligibleAt == foretold.eligibleAt && answer.held == foretold.held, "round \(round)")
+            #expect(foretold.wake == nil)
+            rig.advance(by: 1000)
+        }
+    }
+
+    @Test("A dry run of an unknown token registers nothing")
+    func dryRunNewcomer() {
+        let rig = EngineRig()
+        let admission = EngineRig.topicName(0).withByteView {
+            rig.engine.admit(EngineRig.token(1), topic: $0, isDryRun: true)
+        }
+        #expect(admission == .newcomer(nil))
+        let answer = rig.makePush(.considerate) {
+            rig.engine.acceptDryRun($0, device: nil, topic: nil, workerIsFree: true)
+        }
+        #expect(answer.disposition == .launched)
+        #expect(rig.find(1) == nil && rig.engine.topicSnapshots.isEmpty && rig.engine.totals == Books())
+    }
+
+    @Test("A push that wakes nobody is counted apart")
+    func noWake() throws {
+        let rig = EngineRig()
+        let answer = try #require(rig.push(1, workerIsFree: true, wakes: false))
+        #expect(answer.disposition == .noWake && answer.wake == nil)
+        let books = rig.engine.totals
+        #expect(books.noWake == 1 && books.accepted == 0 && books.pending == 0)
+    }
+
+    @Test("Becoming forceQuit discards what is pending, and a retry is held instead")
+    func forceQuit() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.push(1)
+        rig.conditions(1) { $0.appState = .forceQuit }
+        #expect(rig.engine.totals.discarded[.forceQuit] == 1)
+        #expect(rig.engine.totals.inFlight == 1)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
+        #expect(rig.snapshot(1).held == [.forceQuit])
+        #expect(rig.engine.totals.held[.forceQuit] == 1)
+        // Reported again it discards nothing more.
+        rig.conditions(1) { $0.appState = .forceQuit }
+        #expect(rig.engine.totals.discarded.sum == 1 && rig.engine.totals.pending == 1)
+        #expect(rig.push(1)?.held == .forceQuit)
+    }
+
+    @Test("An empty wake counts under wakes alone", arguments: FetchResult.allCases)
+    func emptyWake(result: FetchResult) throws {
+        let rig = EngineRig()
+        rig.register(1)
+        guard case .launched(let wake) = rig.engine.launchForced(rig.index(1)) else {
+            Issue.record("nothing is in flight")
+            return
+        }
+        let launched = try #require(rig.engine.launchedWake(wake))
+        #expect(launched.content == nil)
+        #expect(rig.snapshot(1).inFlightID == nil && rig.snapshot(1).wake == wake)
+        var books = Books()
+        books.registered = 1
+        books.launched = 1
+        #expect(rig.engine.totals == books)
+        #expect(rig.engine.launchForced(rig.index(1)) == .wakeInFlight)
+        #expect(rig.engine.report(.push(result), wake: wake) == .ended)
+        #expect(rig.engine.totals.results.sum == 1)
+        #expect(rig.engine.totals.accountedFor == 0 && rig.engine.totals.accepted == 0)
+    }
+
+    @Test("A forced launch takes what is pending past every hold, free of charge")
+    func forcedLaunch() throws {
+        let rig = EngineRig()
+        rig.register(1)
+        rig.conditions(1) { $0.network = false }
+        rig.push(1)
+        let spacing = rig.snapshot(1).state.spacing
+        guard case .launched(let wake) = rig.engine.launchForced(rig.index(1)) else {
+            Issue.record("nothing is in flight")
+            return
+        }
+        #expect(rig.engine.launchedWake(wake)?.content?.apnsID == EngineRig.apnsID(rig.lastPush))
+        #expect(rig.snapshot(1).state.spacing == spacing)
+        #expect(rig.engine.totals.held.sum == 0 && rig.engine.totals.inFlight == 1)
+    }
+
+    @Test("A forced expiry ends the wake in flight as the deadline would")
+    func forcedExpiry() throws {
+        let rig = EngineRig()
+        rig.register(1)
+        #expect(rig.engine.expireForced(rig.index(1)) == nil)
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.expireForced(rig.index(1)) == wake)
+        #expect(rig.snapshot(1).state.penalty == 1 && rig.snapshot(1).state.pending?.attempts == 1)
+        #expect(rig.engine.totals.results[.expired] == 1)
+        #expect(rig.engine.expireForced(rig.index(1)) == nil)
+        #expect(rig.engine.popExpiredWake() == nil)
+    }
+
+    @Test("A device is counted under the first hold that applies, while something is pending")
+    func heldCounters() {
+        let rig = EngineRig()
+        rig.register(1)
+        let steps: [(HoldCode, (inout ConditionsReport) -> Void)] = [
+            (.battery, { $0.batteryLevel = 0.1 }),
+            (.thermal, { $0.thermalState = .critical }),
+            (.network, { $0.network = false }),
+            (.backgroundRefresh, { $0.backgroundRefresh = .denied }),
+        ]
+        rig.conditions(1) { $0.batteryLevel = 1 }
+        #expect(rig.engine.totals.held.sum == 0)
+        rig.push(1, .passive)
+        #expect(rig.engine.totals.held[.priority] == 1)
+        var codes: [HoldCode] = [.priority]
+        for (code, change) in steps {
+            rig.conditions(1, change)
+            codes.insert(code, at: 0)
+            #expect(rig.engine.totals.held[code] == 1 && rig.engine.totals.held.sum == 1)
+            #expect(rig.snapshot(1).held == codes)
+        }
+        rig.conditions(1) { $0.appState = .active }
+        #expect(rig.engine.totals.held[.worker] == 1 && rig.engine.totals.held.sum == 1)
+        #expect(rig.snapshot(1).held == [.worker])
+        let topic = rig.engine.identity(rig.index(1)).topic
+        #expect(rig.engine.claim(topic) != nil)
+        #expect(rig.engine.totals.held.sum == 0)
+    }
+
+    @Test("A step names every device that changed, once, and is then empty")
+    func step() {
+        let rig = EngineRig()
+        for device in 0..<3 { rig.push(device) }
+        rig.push(1)
+        let pushes = rig.engine.takeStep()
+        #expect(pushes.devices == (0..<3).map { rig.index($0) } && pushes.topics.count == 1)
+        #expect(rig.engine.takeStep().isEmpty)
+        // To look at a device is no change.
+        _ = rig.snapshot(2)
+        #expect(rig.engine.takeStep().isEmpty && !rig.engine.hasChanges)
+        rig.conditions(2) { $0.charging = true }
+        #expect(rig.engine.hasChanges)
+        let step = rig.engine.takeStep()
+        #expect(step.devices == [rig.index(2)] && step.topics.isEmpty && step.now == rig.instant)
+    }
+
+    @Test("Time never runs backwards, and a step looks at no more devices than it may")
+    func advance() throws {
+        let rig = EngineRig()
+        for device in 0..<5 { _ = try #require(rig.push(device, workerIsFree: true)?.wake) }
+        let late = rig.instant + 30_000
+        #expect(!rig.engine.advance(to: late, devicesMax: 2))
+        #expect(rig.engine.totals.results[.expired] == 2)
+        #expect(!rig.engine.advance(to: rig.instant, devicesMax: 2))
+        #expect(rig.engine.now == late && rig.engine.totals.results[.expired] == 4)
+        #expect(rig.engine.advance(to: late, devicesMax: 2))
+        #expect(rig.engine.totals.results[.expired] == 5)
+    }
+
+    @Test("The engine tells what happened to a device, in its order, once")
+    func events() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.push(1)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
+        rig.push(1)
+        rig.conditions(1) { $0.charging = true }
+        let events = rig.takeEvents(1)
+        #expect(
+            events.map(\.kind) == [
+                .registered, .push(.launched), .launch(attempt: 1, coalesced: 0), .push(.scheduled), .result(.failed),
+                .push(.coalesced), .conditions,
+            ]
+        )
+        #expect(events.map(\.apnsID) == Self.ids(nil, 1, 1, 2, 1, 3, nil))
+        #expect(events.map(\.related) == Self.ids(nil, nil, nil, nil, 2, 2, nil))
+        #expect(rig.takeEvents(1).isEmpty)
+    }
+
+    private static func ids(_ numbers: UInt64?...) -> [APNsID?] {
+        numbers.map { number in number.map { EngineRig.apnsID($0) } }
+    }
+}

@@ -1,0 +1,165 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Records of events")
+struct EventRecordTests {
+    private static let kinds: [HistoryEvent.Kind] =
+        [.registered, .removed, .conditions, .extended(seconds: 30), .launch(attempt: .max, coalesced: .max)]
+        + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
+        + DiscardReason.allCases.map { .discard($0) } + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
+        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
+        + TaskKind.allCases.map { .taskExtended($0, seconds: .max) }
+        + [.transfersFinished(count: 0), .transfersFinished(count: .max)]
+        + [.namePart(length: 1, place: 0), .namePart(length: 255, place: 7), .namePart(length: 33, place: 1)]
+
+    /// Events of few devices, moments and pushes, so that neighbours share what they can share.
+    private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {
+        var random = SeededGenerator(seed: seed)
+        func identifier() -> APNsID? {
+            guard !random.once(in: 3) else { return nil }
+            let number = UInt64(random.number(below: 3))
+            return APNsID(first: number, second: .max, upperCase: number == 2 ? random.pick([0, 0xF00F]) : 0)
+        }
+        return (0..<count).map { _ in
+            HistoryEvent(
+                device: UInt64(random.number(below: 3)) &* 0x9E37_79B9_7F4A_7C15,
+                at: Instant(milliseconds: random.pick([Int64.min, -1, 0, 1_700_000_000_000, Int64.max])),
+                kind: random.pick(Self.kinds),
+                apnsID: identifier(),
+                related: identifier(),
+                terms: PushTerms(priority: .considerate, lifetime: PushTerms.Lifetime(code: 7))
+            )
+        }
+    }
+
+    private static func written(_ events: [HistoryEvent], sequence: UInt64 = 5) -> [UInt8] {
+        var buffer = ByteBuffer()
+        let end = EventRecord.write(events, from: 0, sequence: sequence, keyMark: 0xABCD, to: &buffer)
+        precondition(end == events.count)
+        return buffer.view.array
+    }
+
+    /// What a record holds; nil when it is refused.
+    private static func read(_ bytes: [UInt8]) -> (sequence: UInt64, keyMark: UInt64, events: [HistoryEvent])? {
+        bytes.withByteView { view in
+            var events: [HistoryEvent] = []
+            do {
+                let record = try EventRecord(view)
+                try record.read { events.append($0) }
+                guard record.eventCount == events.count else { return nil }
+                return (record.sequence, record.keyMark, events)
+            } catch { return nil }
+        }
+    }
+
+    @Test("What was written is read again, whatever events share with the one before", arguments: 0..<100)
+    func roundTrip(seed: UInt64) throws {
+        let events = Self.events(Int(seed) + 1, seed: seed)
+        let read = try #require(Self.read(Self.written(events, sequence: seed + 1)))
+        #expect(read.events == events)
+        // Equal identifiers may be spelled differently.
+        #expect(read.events.map { $0.apnsID?.upperCase } == events.map { $0.apnsID?.upperCase })
+        #expect(read.events.map { $0.related?.upperCase } == events.map { $0.related?.upperCase })
+        #expect(read.sequence == seed + 1 && read.keyMark == 0xABCD)
+    }
+
+    @Test("A push and its launch take few bytes")
+    func size() {
+        let apnsID = EngineRig.apnsID(1)
+        let at = Instant(milliseconds: 1)
+        let events = [
+            HistoryEvent(device: 1, at: at, kind: .push(.launched), apnsID: apnsID),
+            HistoryEvent(device: 1, at: at, kind: .launch(attempt: 1, coalesced: 0), apnsID: apnsID),
+        ]
+        #expect(Self.written(events).count == 21 + 34 + 6)
+    }
+
+    @Test("A record that is cut off anywhere, or goes on behind its end, is refused")
+    func truncated() {
+        let bytes = Self.written(Self.events(30, seed: 3))
+        for count in 0..<bytes.count { #expect(Self.read(Array(bytes.prefix(count))) == nil, "\(count) bytes") }
+        #expect(Self.read(bytes + [0]) == nil)
+    }
+
+    @Test("What no writer writes is refused")
+    func impossible() {
+        let event = HistoryEvent(device: 1, at: Instant(milliseconds: 1), kind: .removed)
+        let bytes = Self.written([event])
+        func changed(_ offset: Int, _ value: UInt8) -> [UInt8] {
+            var changed = bytes
+            changed[offset] = value
+            return changed
+        }
+        #expect(Self.read(bytes) != nil)
+        #expect(Self.read(changed(0, 2)) == nil, "another version")
+        #expect(Self.read(changed(1, 0)) == nil, "no sequence number")
+        #expect(Self.read(changed(8, 0x80)) == nil, "a sequence number that is too large")
+        #expect(Self.read(changed(17, 0)) == nil, "no events")
+        #expect(Self.read(changed(17, 2)) == nil, "more events than there are")
+        for code in [UInt8(0), 6, 7, 13, 14, 21, 28, 31, 32, 255] {
+            #expect(Self.read(changed(21, code)) == nil, "no kind \(code)")
+        }
+        // Without device or time, with what was named before and never was, with upper case of nothing.
+        let impossible: [UInt8] = [0, 1, 2, 0b0001_0011, 0b0100_0011, 0b1000_0011]
+        for parts in impossible {
+            #expect(Self.read(changed(22, parts)) == nil, "parts \(parts)")
+        }
+    }
+
+    @Test("An event of a task's wake is none without the code of a kind that there is")
+    func impossibleKinds() {
+        func kind(_ code: UInt8, _ attempt: UInt16, _ coalesced: UInt16) -> HistoryEvent.Kind? {
+            HistoryEvent(
+                device: 1,
+                at: Instant(milliseconds: 1),
+                code: code,
+                attempt: attempt,
+                coalesced: coalesced,
+                apnsID: nil,
+                related: nil
+            )?.kind
+        }
+        #expect(kind(6, 9, 4) == .taskLaunch(.urlSession, attempt: 9))
+        #expect(kind(7, 0, 0x36) == .taskResult(.continued, .lost))
+        for number in [0, 5, 0x10, 0x104, .max] as [UInt16] { #expect(kind(6, 1, number) == nil, "\(number)") }
+        for number in [0, 1, 5, 0x10, 0x17, 0x51, 0x111, .max] as [UInt16] {
+            #expect(kind(7, 0, number) == nil, "\(number)")
+        }
+        #expect(kind(7, 1, 0x11) == nil)
+        #expect(kind(13, 33, 1) == .namePart(length: 33, place: 1))
+        for (length, place) in [(0, 0), (32, 1), (255, 8), (256, 0), (33, 0x101)] as [(UInt16, UInt16)] {
+            #expect(kind(13, length, place) == nil, "part \(place) of \(length)")
+        }
+        #expect(kind(14, 0, 0x23) == .taskSubmitted(.processing, .replaced))
+        #expect(kind(28, 0, 0x45) == .taskDropped(.urlSession, .unregistered))
+        for number in [0, 1, 0x10, 0x16, 0x51, 0x111, .max] as [UInt16] {
+            #expect(kind(14, 0, number) == nil, "\(number)")
+            #expect(kind(28, 0, number) == nil, "\(number)")
+        }
+        #expect(kind(14, 0, 0x14) == nil && kind(14, 1, 0x11) == nil && kind(28, 1, 0x11) == nil)
+        #expect(kind(15, 7, 0) == .transfersFinished(count: 7) && kind(15, 7, 1) == nil)
+        #expect(kind(21, 7, 3) == .taskExtended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
+    }
+
+    @Test("More events than one record takes go on in the next")
+    func several() throws {
+        let events = Self.events(20_000, seed: 9)
+        var start = 0
+        var found: [HistoryEvent] = []
+        var count = 0
+        while start < events.count {
+            var buffer = ByteBuffer()
+            start = EventRecord.write(events, from: start, sequence: 1, keyMark: 2, to: &buffer)
+            #expect(buffer.count <= EventRecord.bytesMax)
+            found += try #require(Self.read(buffer.view.array)).events
+            count += 1
+        }
+        #expect(found == events)
+        #expect(count > 3)
+    }
+}

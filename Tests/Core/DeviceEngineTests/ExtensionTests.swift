@@ -1,0 +1,46 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("More time for wakes", .timeLimit(.minutes(15)))
+struct ExtensionTests {
+    @Test("A wake lasts as long as it was given, and the history and the step say so")
+    func lasts() throws {
+        let rig = EngineRig(EngineRig.open([(.maxExtension, 45)]))
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        _ = rig.engine.takeStep()
+        var events: [HistoryEvent] = []
+        rig.engine.takeEvents(into: &events)
+        events = []
+        rig.advance(by: 20_000)
+        #expect(rig.engine.extend(wake, by: 10_000) == .lasts(rig.instant + 10_000))
+        #expect(rig.engine.takeStep().devices.isEmpty)
+        #expect(rig.engine.extend(wake, by: 30_000) == .lasts(rig.instant + 30_000))
+        #expect(rig.engine.takeStep().devices.count == 1)
+        rig.engine.takeEvents(into: &events)
+        #expect(events.map(\.kind) == [.extended(seconds: 30)])
+        #expect(events.first?.apnsID == EngineRig.apnsID(rig.lastPush))
+        rig.advance(by: 29_999)
+        #expect(rig.engine.popExpiredWake() == nil)
+        #expect(rig.engine.extend(wake, by: 60_000) == .lasts(rig.instant + 25_001))
+        #expect(rig.engine.extend(wake, by: 60_000) == .limitReached(rig.instant + 25_001))
+        rig.advance(by: 25_001)
+        #expect(rig.engine.popExpiredWake()?.id == wake)
+        #expect(rig.engine.totals.results[.expired] == 1)
+    }
+
+    @Test("A wake that has ended, or whose deadline has just passed, gets no more time")
+    func ended() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.pass(30_000)
+        _ = rig.engine.advance(to: rig.instant, devicesMax: 0)
+        #expect(rig.engine.extend(wake, by: 30_000) == .ended(.push(.expired)))
+        #expect(rig.engine.extend(WakeID(random: (1, 2)), by: 30_000) == .unknown)
+        let other = try #require(rig.push(2, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.push(.noData), wake: other) == .ended)
+        #expect(rig.engine.extend(other, by: 1) == .ended(.push(.noData)))
+    }
+}

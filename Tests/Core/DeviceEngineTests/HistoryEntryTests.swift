@@ -1,0 +1,119 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Names of what happened", .timeLimit(.minutes(15)))
+struct HistoryEntryTests {
+    private static let at = Instant(milliseconds: 5)
+    private static let launch = HistoryEvent.Kind.taskLaunch(.processing, attempt: 1)
+
+    private static func named(_ name: String, _ kind: HistoryEvent.Kind = launch, at: Instant = at) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        NameParts.append(name, device: 1, at: at, to: &events)
+        return events + [HistoryEvent(device: 1, at: at, kind: kind)]
+    }
+
+    private static func name(_ length: Int, _ random: inout SeededGenerator) -> String {
+        let letters = Array("ABCXYZabcxyz019.-_")
+        return String((0..<length).map { _ in random.pick(letters) })
+    }
+
+    private static func entries(_ events: [HistoryEvent]) -> [HistoryEntry] {
+        var entries = HistoryEntries()
+        for event in events.reversed() { entries.append(event) }
+        return entries.finish().reversed()
+    }
+
+    private static func read(_ content: ByteView) -> [HistoryEvent] {
+        var events: [HistoryEvent] = []
+        do { try EventRecord(content).read { events.append($0) } } catch { return [] }
+        return events
+    }
+
+    @Test("Names of every length come back whole, through records too")
+    func lengths() {
+        var random = SeededGenerator(seed: 1)
+        for length in 1...NameParts.bytesMax {
+            let name = Self.name(length, &random)
+            let events = Self.named(name)
+            #expect(events.count == NameParts.count(ofBytes: length) + 1)
+            #expect(events.indices.allSatisfy { events[$0].followers == events.count - 1 - $0 })
+            var buffer = ByteBuffer()
+            _ = EventRecord.write(events, from: 0, sequence: 1, keyMark: 2, to: &buffer)
+            #expect(Self.entries(Self.read(buffer.view)) == [HistoryEntry(events[events.count - 1], name: name)])
+        }
+        for name in ["", Self.name(256, &random)] { #expect(Self.named(name).count == 1, "it is not kept") }
+    }
+
+    @Test("Of a name that is not whole nothing is told, and of what follows everything")
+    func missing() {
+        var random = SeededGenerator(seed: 2)
+        let (name, other) = (Self.name(100, &random), Self.name(3, &random))
+        let (events, rest) = (Self.named(name), Self.named(other))
+        for left in 0..<4 {
+            var cut = events
+            cut.remove(at: left)
+            #expect(Self.entries(cut + rest).map(\.name) == [nil, other], "without part \(left)")
+        }
+        #expect(Self.entries(events.dropLast() + rest).map(\.name) == [other], "without what happened")
+        #expect(Self.entries(events.dropLast() + [rest[1]]).map(\.name) == [name], "another of the same name")
+        let later = HistoryEvent(device: 1, at: Self.at + 1, kind: Self.launch)
+        #expect(Self.entries(events.dropLast() + [later]).map(\.name) == [nil], "a name of another moment")
+        let conditions = HistoryEvent(device: 1, at: Self.at, kind: .conditions)
+        #expect(Self.entries(events.dropLast() + [conditions] + rest).map(\.name) == [nil, other])
+        let swapped = [events[1], events[0]] + events[2...]
+        #expect(Self.entries(swapped).map(\.name) == [nil])
+        let mixed = [events[0]] + Self.named(Self.name(101, &random)).dropFirst()
+        #expect(Self.entries(mixed).map(\.name) == [nil], "parts of two names")
+        let bare = events[0..<3] + [HistoryEvent(device: 1, at: Self.at, kind: events[3].kind), events[4]]
+        #expect(Self.entries(Array(bare)).map(\.name) == [nil], "a part without bytes")
+    }
+
+    @Test("A record ends behind what happened, never within a name or right behind one", arguments: 0..<4)
+    func records(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var events: [HistoryEvent] = []
+        var names: [String?] = []
+        for number in 0..<6000 {
+            let name = random.once(in: 4) ? nil : Self.name(random.number(in: 1...random.pick([20, 255])), &random)
+            let at = Instant(milliseconds: Int64(number / 3))
+            events += name.map { Self.named($0, at: at) } ?? [HistoryEvent(device: 1, at: at, kind: .conditions)]
+            names.append(name)
+        }
+        var start = 0
+        var found: [HistoryEntry] = []
+        var count = 0
+        while start < events.count {
+            var buffer = ByteBuffer()
+            start = EventRecord.write(events, from: start, sequence: 1, keyMark: 2, to: &buffer)
+            #expect(buffer.count <= EventRecord.bytesMax)
+            found += Self.entries(Self.read(buffer.view))
+            count += 1
+        }
+        #expect(found.map(\.name) == names)
+        #expect(found.map(\.event) == events.filter { !$0.isNamePart })
+        #expect(count > 2)
+    }
+
+    @Test("A name with the bytes of an apns-id takes nothing from the push of that name")
+    func bytesOfPush() {
+        let name = "0123456789abcdef"
+        let part = Self.named(name)[0]
+        let push = HistoryEvent(device: 1, at: Self.at, kind: .push(.launched), apnsID: part.apnsID)
+        let events = Self.named(name) + [push] + Self.named(name) + [push]
+        var buffer = ByteBuffer()
+        _ = EventRecord.write(events, from: 0, sequence: 1, keyMark: 2, to: &buffer)
+        #expect(Self.read(buffer.view) == events)
+    }
+
+    @Test("Names in other letters come back; what is no text is no name")
+    func letters() {
+        let name = "größe-測試-🚀-" + String(repeating: "é", count: 40)
+        #expect(Self.entries(Self.named(name)).map(\.name) == [name])
+        let bytes = APNsID(first: 0xFF, second: 0, upperCase: 0)
+        let broken = HistoryEvent(device: 1, at: Self.at, kind: .namePart(length: 1, place: 0), apnsID: bytes)
+        #expect(Self.entries([broken, HistoryEvent(device: 1, at: Self.at, kind: Self.launch)]).map(\.name) == [nil])
+    }
+}

@@ -1,0 +1,79 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("Which tasks are permitted", .timeLimit(.minutes(15)))
+struct PermittedTasksTests {
+    private func permitted(_ patterns: [String], _ base: PermittedTasks = .none) -> PermittedTasks {
+        var permitted = base
+        permitted["com.a"] = patterns.map { IdentifierPattern($0) }
+        return permitted
+    }
+
+    @Test("A topic permits what it names, and another topic none of it")
+    func names() {
+        let permitted = self.permitted(["com.a.refresh", "com.a.export.*", "x.*"])
+        for identifier in ["com.a.refresh", "com.a.export.photos", "com.a.export.b.c", "com.a.export..", "x.y", "x.."] {
+            #expect(permitted.permits(identifier, topic: "com.a"), "\(identifier)")
+            #expect(!permitted.permits(identifier, topic: "com.b"), "\(identifier)")
+            #expect(!permitted.permits(identifier, topic: "com"), "\(identifier)")
+        }
+        for identifier in [
+            "com.a.refresh.more", "com.a.Refresh", "com.a.export", "com.a.export.", "com.a.exports.x", "x", "x.",
+            "y.x.z", "", "com.a.export.*", "com.a.export.a b",
+        ] {
+            #expect(!permitted.permits(identifier, topic: "com.a"), "\(identifier)")
+        }
+    }
+
+    @Test("What is looked up is what the patterns themselves match")
+    func patterns() {
+        let texts = ["a", "a.b", "a.*", "a.b.*", "b..*", "b.*", "..*", "a-.*", "_"]
+        var generator = SeededGenerator(seed: 7)
+        var times = [true: 0, false: 0]
+        for _ in 0..<5000 {
+            let chosen = texts.filter { _ in generator.next() % 2 == 0 }
+            let letters = Array("ab.")
+            let length = 1 + Int(generator.next() % 5)
+            let identifier = String((0..<length).map { _ in letters[Int(generator.next() % UInt64(letters.count))] })
+            let expected = chosen.contains { IdentifierPattern($0).matches(identifier) }
+            #expect(self.permitted(chosen).permits(identifier, topic: "com.a") == expected, "\(chosen) \(identifier)")
+            times[expected, default: 0] += 1
+        }
+        #expect((times[true] ?? 0) > 500 && (times[false] ?? 0) > 500)
+    }
+
+    @Test("Nothing is permitted, or everything, to a topic that names nothing")
+    func defaults() {
+        #expect(!PermittedTasks.none.permits("a", topic: "com.a"))
+        #expect(PermittedTasks.all.permits("a", topic: "com.a"))
+        for identifier in ["", "a b", "a.*", "\u{212A}"] {
+            #expect(!PermittedTasks.all.permits(identifier, topic: "com.a"), "\(identifier)")
+        }
+        let named = self.permitted(["a"], .all)
+        #expect(named.permits("a", topic: "com.a") && !named.permits("b", topic: "com.a"))
+        #expect(named.permits("b", topic: "com.b"))
+        #expect(!self.permitted([], .all).permits("a", topic: "com.a"))
+        #expect(EngineConfiguration().permittedTasks == .none)
+    }
+
+    @Test("A topic that names nothing any more is as all others")
+    func unnamed() {
+        var permitted = self.permitted(["a"], .all)
+        #expect(Array(permitted.namedTopics) == ["com.a"])
+        #expect(permitted["com.a"] == [IdentifierPattern("a")])
+        permitted["com.a"] = nil
+        #expect(permitted == .all && permitted["com.a"] == nil)
+    }
+
+    @Test("A name that is as long as may be is looked up among as many patterns as may be")
+    func bounds() {
+        let dots = String(repeating: ".", count: IdentifierPattern.bytesMax)
+        let many = (0..<PermittedTasks.patternsPerTopicMax).map { "a\($0).*" }
+        let permitted = self.permitted(many)
+        #expect(permitted.permits("a999.x", topic: "com.a"))
+        #expect(!permitted.permits("a1000.x", topic: "com.a"))
+        #expect(!permitted.permits(dots, topic: "com.a"))
+    }
+}

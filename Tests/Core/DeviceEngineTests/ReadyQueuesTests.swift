@@ -1,0 +1,96 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("Queues of devices that wait for a slot", .timeLimit(.minutes(15)))
+struct ReadyQueuesTests {
+    private static func devices(_ count: Int, topicCount: Int) -> DeviceTable {
+        var devices = DeviceTable(key: EngineRig.historyKey)
+        for number in 0..<count {
+            let topic = TopicIndex(rawValue: UInt32(number % topicCount))
+            _ = devices.insert(
+                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
+            )
+        }
+        return devices
+    }
+
+    @Test("A queue is a list of its topic's devices, wherever one leaves it", arguments: UInt64(1)...8)
+    func likeLists(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var devices = Self.devices(30, topicCount: 3)
+        var queues = ReadyQueues()
+        queues.grow(topicCount: 3)
+        var lists: [[UInt32]] = [[], [], []]
+        var (fromTheMiddle, joined) = (0, [UInt32]())
+        for step in 0..<3000 {
+            let number = UInt32(generator.number(below: 30))
+            let topic = Int(number % 3)
+            let device = DeviceIndex(rawValue: number)
+            if let place = lists[topic].firstIndex(of: number) {
+                if place > 0, place < lists[topic].count - 1 { fromTheMiddle += 1 }
+                queues.remove(device, in: &devices)
+                lists[topic].remove(at: place)
+            } else {
+                queues.append(device, since: Instant(milliseconds: Int64(step)), in: &devices)
+                lists[topic].append(number)
+                joined.append(number)
+            }
+            for topic in 0..<3 {
+                let index = TopicIndex(rawValue: UInt32(topic))
+                #expect(queues.count(index) == lists[topic].count, "seed \(seed), step \(step)")
+                #expect(queues.first(index)?.rawValue == lists[topic].first, "seed \(seed), step \(step)")
+            }
+        }
+        #expect(fromTheMiddle > 100)
+        // Everybody who came is told of once, in the order of their coming.
+        var told: [UInt32] = []
+        while let device = queues.popNewcomer() { told.append(device.rawValue) }
+        #expect(told == joined)
+        #expect(queues.hasNewcomer == false)
+        // Taken out first by first, each queue is its list.
+        for topic in 0..<3 {
+            var left: [UInt32] = []
+            while let device = queues.first(TopicIndex(rawValue: UInt32(topic))) {
+                left.append(device.rawValue)
+                queues.remove(device, in: &devices)
+            }
+            #expect(left == lists[topic])
+        }
+    }
+
+    @Test("The longest wait is that of the first of some queue")
+    func longest() {
+        var devices = Self.devices(4, topicCount: 2)
+        var queues = ReadyQueues()
+        queues.grow(topicCount: 2)
+        func wait(_ number: UInt32, since milliseconds: Int64) {
+            let since = Instant(milliseconds: milliseconds)
+            queues.append(DeviceIndex(rawValue: number), since: since, in: &devices)
+        }
+        let now = Instant(milliseconds: 1000)
+        #expect(queues.longestMilliseconds(at: now, in: devices) == nil)
+        wait(1, since: 700)
+        #expect(queues.longestMilliseconds(at: now, in: devices) == 300)
+        wait(0, since: 400)
+        wait(2, since: 900)
+        #expect(queues.longestMilliseconds(at: now, in: devices) == 600)
+        queues.remove(DeviceIndex(rawValue: 0), in: &devices)
+        #expect(queues.longestMilliseconds(at: now, in: devices) == 300)
+    }
+
+    @Test("There is a queue for each topic that there came to be, and what waits stays")
+    func grows() {
+        var devices = Self.devices(2, topicCount: 2)
+        var queues = ReadyQueues()
+        queues.grow(topicCount: 1)
+        queues.append(DeviceIndex(rawValue: 0), since: .distantPast, in: &devices)
+        queues.grow(topicCount: 2)
+        queues.grow(topicCount: 2)
+        queues.append(DeviceIndex(rawValue: 1), since: .distantPast, in: &devices)
+        for topic in 0..<2 as Range<UInt32> {
+            #expect(queues.first(TopicIndex(rawValue: topic))?.rawValue == topic)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Registration and removal", .timeLimit(.minutes(15)))
+struct RegistrationTests {
+    private static func explicit() -> EngineConfiguration {
+        var configuration = EngineConfiguration()
+        configuration.openRegistration = false
+        return configuration
+    }
+
+    private static func admit(_ rig: EngineRig, _ device: Int, topic: Int = 0, isDryRun: Bool = false) -> Admission {
+        EngineRig.topicName(topic).withByteView {
+            rig.engine.admit(EngineRig.token(device), topic: $0, isDryRun: isDryRun)
+        }
+    }
+
+    @Test("An unknown token is refused where registration is explicit, until it registers")
+    func explicitRegistration() {
+        let rig = EngineRig(Self.explicit())
+        #expect(Self.admit(rig, 1) == .refused(.unknown))
+        #expect(rig.find(1) == nil)
+        rig.register(1)
+        #expect(Self.admit(rig, 1) == .device(rig.index(1)))
+        #expect(rig.engine.totals.registered == 1)
+    }
+
+    @Test("Registering again for the same topic changes nothing; for another it is refused")
+    func again() {
+        let rig = EngineRig()
+        let first = rig.register(1)
+        rig.push(1)
+        let state = rig.snapshot(1).state
+        #expect(rig.register(1) == first)
+        #expect(rig.snapshot(1).state == state)
+        #expect(rig.register(1, topic: 1) == .refused(.otherTopic))
+        #expect(Self.admit(rig, 1, topic: 1) == .refused(.otherTopic))
+        #expect(rig.engine.totals.registered == 1)
+    }
+
+    @Test("A removal discards what is pending and dates the refusals that follow")
+    func removal() {
+        let rig = EngineRig()
+        rig.push(1, .considerate)
+        rig.advance(by: 5)
+        rig.engine.unregister(rig.index(1))
+        let removedAt = rig.instant
+        let books = rig.engine.totals
+        #expect(books.discarded[.unregistered] == 1 && books.pending == 0 && books.registered == 0)
+        #expect(books.held.sum == 0)
+        rig.advance(by: 100)
+        #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
+        // A second removal is none.
+        rig.engine.unregister(rig.index(1))
+        #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
+        #expect(rig.engine.totals == books)
+        #expect(rig.takeEvents(1).last?.kind == .discard(.unregistered))
+    }
+
+    @Test("A removed device is no longer claimed")
+    func removedNotClaimed() {
+        let rig = EngineRig()
+        for device in 1...3 { rig.push(device) }
+        let topic = rig.snapshot(2).topic.withByteView { rig.engine.findTopic($0) }
+        guard let topic else {
+            Issue.record("the topic is known")
+            return
+        }
+        #expect(rig.engine.readyCount(topic) == 3)
+        rig.engine.unregister(rig.index(2))
+        #expect(rig.engine.readyCount(topic) == 2)
+        let claimed = (0..<3).map { _ in rig.engine.claim(topic)?.token }
+        #expect(claimed == [EngineRig.token(1), EngineRig.token(3), nil])
+    }
+
+    @Test("Registered after a removal it starts afresh, whatever was reported meanwhile")
+    func fresh() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, .considerate, workerIsFree: true)?.wake)
+        rig.advance(by: 30_000)
+        #expect(rig.snapshot(1).state.penalty == 1)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.expired)))
+        rig.engine.unregister(rig.index(1))
+        rig.conditions(1) { $0.network = false }
+        rig.advance(by: 10)
+        #expect(rig.register(1) == .device(rig.index(1)))
+        #expect(rig.snapshot(1).state == DeviceState())
+        #expect(rig.snapshot(1).isRegistered)
+        #expect(rig.snapshot(1).registrationChangedAt == rig.instant)
+        #expect(rig.engine.totals.registered == 1)
+        #expect(rig.push(1, workerIsFree: true)?.disposition == .launched)
+    }
+
+    @Test("A wake in flight survives a removal; its retry is discarded", arguments: [false, true])
+    func wakeGoesOn(registersAgain: Bool) throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.engine.launchedWake(wake)?.id == wake)
+        if registersAgain {
+            rig.register(1)
+            #expect(rig.push(1, workerIsFree: true)?.disposition == .scheduled)
+        }
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
+        let books = rig.engine.totals
+        #expect(books.discarded[.unregistered] == 1 && books.inFlight == 0)
+        #expect(books.pending == (registersAgain ? 1 : 0))
+        #expect(books.accepted == books.accountedFor)
+        // The new registration owes nothing for the old one's launch.
+        if registersAgain { #expect(rig.snapshot(1).held == [.worker]) }
+    }
+
+    @Test("A wake in flight of a removed device still completes")
+    func wakeCompletes() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
+        #expect(rig.engine.totals.completed == 1)
+    }
+
+    @Test("After a removal a token may change its topic, once its wake has ended")
+    func otherTopic() throws {
+        let rig = EngineRig()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.register(1, topic: 1) == .refused(.otherTopic))
+        #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
+        #expect(rig.register(1, topic: 1) == .device(rig.index(1)))
+        #expect(rig.snapshot(1).topic == EngineRig.topicName(1))
+        rig.push(1, topic: 1)
+        let books = rig.engine.topicSnapshots.map(\.books)
+        #expect(books.map(\.registered) == [0, 1])
+        #expect(books.map(\.accepted) == [1, 1])
+        #expect(books.map(\.completed) == [1, 0])
+        #expect(books.map(\.pending) == [0, 1])
+    }
+
+    @Test("devicesMax tokens fit and not one more; removed ones count")
+    func devicesMax() {
+        var configuration = EngineRig.open()
+        configuration.devicesMax = 3
+        let rig = EngineRig(configuration)
+        rig.register(1)
+        #expect(Self.admit(rig, 2) == .device(rig.index(2)))
+        rig.register(3)
+        #expect(rig.register(4) == .refused(.tooManyDevices))
+        #expect(Self.admit(rig, 4) == .refused(.tooManyDevices))
+        #expect(Self.admit(rig, 4, isDryRun: true) == .refused(.tooManyDevices))
+        rig.engine.unregister(rig.index(2))
+        #expect(rig.register(4) == .refused(.tooManyDevices))
+        #expect(rig.register(2) == .device(rig.index(2)))
+        #expect(rig.find(4) == nil)
+    }
+
+    @Test("topicsMax topics fit and not one more")
+    func topicsMax() {
+        var configuration = EngineRig.open()
+        configuration.topicsMax = 2
+        let rig = EngineRig(configuration)
+        rig.register(1, topic: 0)
+        rig.register(2, topic: 1)
+        #expect(rig.register(3, topic: 2) == .refused(.tooManyTopics))
+        #expect(Self.admit(rig, 3, topic: 2) == .refused(.tooManyTopics))
+        #expect(Self.admit(rig, 3, topic: 1) == .device(rig.index(3)))
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.register(1, topic: 2) == .refused(.tooManyTopics))
+        #expect(EngineRig.topicName(2).withByteView { !rig.engine.mayAddTopic($0) })
+        #expect(EngineRig.topicName(1).withByteView { rig.engine.mayAddTopic($0) })
+        #expect(rig.engine.topicSnapshots.map(\.name) == [EngineRig.topicName(0), EngineRig.topicName(1)])
+    }
+
+    @Test("A topic with a policy of its own follows it")
+    func topicPolicy() throws {
+        var configuration = EngineRig.open()
+        var hasty = Parameters()
+        try hasty.set(.launchInterval, to: 60)
+        configuration.topicPolicies[EngineRig.topicName(1)] = hasty
+        let rig = EngineRig(configuration)
+        for topic in 0...1 {
+            let wake = try #require(rig.push(topic, topic: topic, workerIsFree: true)?.wake)
+            #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
+            let answer = try #require(rig.push(topic, topic: topic, workerIsFree: true))
+            #expect(answer.eligibleAt == rig.instant + (topic == 0 ? 900_000 : 60_000))
+        }
+    }
+}

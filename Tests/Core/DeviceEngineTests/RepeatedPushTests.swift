@@ -1,0 +1,141 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
+struct RepeatedPushTests {
+    /// Situations in which a push is answered in every way there is.
+    enum Situation: CaseIterable {
+        case launched, scheduled, coalesced, discarded, noWake, held
+
+        func arrange(_ rig: EngineRig) {
+            rig.register(1)
+            switch self {
+            case .launched, .discarded, .noWake: break
+            case .scheduled:
+                if let wake = rig.push(1, workerIsFree: true)?.wake {
+                    _ = rig.engine.report(.push(.newData), wake: wake)
+                }
+            case .coalesced: rig.push(1)
+            case .held: rig.conditions(1) { $0.network = false }
+            }
+        }
+
+        @discardableResult
+        func push(_ rig: EngineRig) -> PushAnswer? {
+            rig.push(
+                1,
+                .considerate,
+                self == .discarded ? .nowOrNever : .absent,
+                workerIsFree: self == .launched,
+                wakes: self != .noWake,
+                clientID: 77
+            )
+        }
+    }
+
+    @Test("It is answered as the first time, whatever became of it, and counted once", arguments: Situation.allCases)
+    func repeated(situation: Situation) throws {
+        let rig = EngineRig()
+        situation.arrange(rig)
+        let first = try #require(situation.push(rig))
+        if situation == .scheduled { #expect(first.eligibleAt != nil) }
+        if situation == .held { #expect(first.held == .network) }
+        let books = rig.engine.totals
+        #expect(books.accepted + books.noWake > 0)
+        rig.advance(by: 5000)
+        if let wake = first.wake { #expect(rig.engine.report(.push(.newData), wake: wake) == .ended) }
+        if situation == .held { rig.conditions(1) { $0.network = true } }
+        let state = rig.snapshot(1).state
+        _ = rig.takeEvents(1)
+        let before = rig.engine.totals
+        for _ in 0..<3 {
+            let again = try #require(situation.push(rig))
+            #expect(again.disposition == first.disposition)
+            #expect(again.eligibleAt == first.eligibleAt && again.held == first.held)
+            #expect(again.wake == nil, "nothing is launched again")
+        }
+        #expect(rig.engine.totals == before)
+        #expect(before.accepted == books.accepted && before.noWake == books.noWake)
+        #expect(rig.snapshot(1).state == state)
+        #expect(rig.takeEvents(1).isEmpty)
+    }
+
+    @Test("It is remembered for ten minutes, then it is another push")
+    func tenMinutes() throws {
+        let rig = EngineRig()
+        rig.push(1, clientID: 5)
+        rig.advance(by: 599_999)
+        #expect(rig.push(1, clientID: 5)?.disposition == .scheduled)
+        #expect(rig.engine.totals.accepted == 1)
+        rig.advance(by: 1)
+        #expect(rig.push(1, clientID: 5)?.disposition == .coalesced)
+        #expect(rig.engine.totals.accepted == 2)
+    }
+
+    @Test("The last four of a device are remembered, of every device its own")
+    func lastFour() {
+        let rig = EngineRig()
+        for id in UInt64(1)...5 { rig.push(1, clientID: id) }
+        // Those without a name of their own make nobody forget.
+        for _ in 0..<9 { rig.push(1) }
+        let accepted = rig.engine.totals.accepted
+        for id in UInt64(2)...5 { rig.push(1, clientID: id) }
+        #expect(rig.engine.totals.accepted == accepted)
+        rig.push(2, clientID: 5)
+        #expect(rig.engine.totals.accepted == accepted + 1, "another device's push is another push")
+        rig.push(1, clientID: 1)
+        #expect(rig.engine.totals.accepted == accepted + 2, "the fifth is forgotten")
+    }
+
+    @Test("An apns-id that the gateway made, or that a dry run named, is no name to repeat")
+    func exempt() throws {
+        let rig = DispatchRig()
+        rig.push(1)
+        let generated = rig.rig.lastPush
+        #expect(rig.push(1, clientID: generated)?.disposition == .coalesced)
+        #expect(rig.push(1, isDryRun: true, clientID: 900)?.disposition == .coalesced)
+        #expect(rig.push(1, clientID: 900)?.disposition == .coalesced)
+        #expect(rig.engine.totals.accepted == 3)
+    }
+
+    @Test("A removed device refuses it, and a new registration takes it as a new push")
+    func removed() {
+        let rig = EngineRig()
+        rig.push(1, clientID: 5)
+        rig.engine.unregister(rig.index(1))
+        #expect(rig.push(1, clientID: 5) == nil)
+        rig.register(1)
+        #expect(rig.push(1, clientID: 5)?.disposition == .scheduled)
+        #expect(rig.engine.totals.accepted == 2 && rig.engine.totals.pending == 1)
+        rig.register(1)
+        #expect(rig.push(1, clientID: 5)?.disposition == .scheduled)
+        #expect(rig.engine.totals.accepted == 2)
+    }
+
+    @Test("It is answered the same by the next process", arguments: Situation.allCases)
+    func restored(situation: Situation) throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        situation.arrange(rig)
+        try store.commit(from: rig.engine)
+        let first = try #require(situation.push(rig))
+        try store.commit(from: rig.engine)
+        rig.pass(1000)
+        let next = EngineRig(start: rig.now, seed: 99)
+        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: rig.instant)
+        next.engine.loseEveryWake()
+        let books = next.engine.totals
+        let again = try #require(situation.push(next))
+        #expect(again.disposition == first.disposition)
+        #expect(again.eligibleAt == first.eligibleAt && again.held == first.held && again.wake == nil)
+        #expect(next.engine.totals == books)
+        next.advance(by: 599_000)
+        situation.push(next)
+        #expect(next.engine.totals.accepted + next.engine.totals.noWake == books.accepted + books.noWake + 1)
+    }
+}

@@ -1,0 +1,336 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("An engine is restored from its records", .timeLimit(.minutes(15)))
+struct RestoreTests {
+    /// The engine that the next process makes of what a store keeps.
+    private static func restored(_ store: SimulatedStore, at rig: EngineRig, losingWakes: Bool) throws -> EngineRig {
+        let next = EngineRig(start: rig.now, seed: 99)
+        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: rig.instant)
+        if losingWakes { next.engine.loseEveryWake() }
+        return next
+    }
+
+    /// Everything about a device that must outlive the process.
+    private static func same(_ left: DeviceSnapshot, _ right: DeviceSnapshot) -> Bool {
+        left.token == right.token && left.topic == right.topic && left.isRegistered == right.isRegistered
+            && left.registrationChangedAt == right.registrationChangedAt && left.wake == right.wake
+            && left.pendingID == right.pendingID && left.inFlightID == right.inFlightID && left.held == right.held
+            && left.state.spacing == right.state.spacing && left.state.conditions == right.state.conditions
+            && left.state.penalty == right.state.penalty && left.state.pending?.expiry == right.state.pending?.expiry
+            && left.state.pending?.coalesced == right.state.pending?.coalesced
+            && left.state.pending?.attempts == right.state.pending?.attempts
+            && left.state.inFlight?.deadline == right.state.inFlight?.deadline
+    }
+
+    @Test("Random devices, in every state, come back as they were", arguments: 0..<20)
+    func roundTrip(seed: Int) throws {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        var wakes: [WakeID] = []
+        for _ in 0..<400 {
+            let device = Int.random(in: 0..<40, using: &generator)
+            let topic = device % 3
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0..<5:
+                let priority = Priority.allCases.randomElement(using: &generator) ?? .passive
+                let isFree = Bool.random(using: &generator)
+                if let wake = rig.push(device, topic: topic, priority, workerIsFree: isFree)?.wake {
+                    wakes.append(wake)
+                }
+            case 5:
+                guard let wake = wakes.popLast() else { continue }
+                _ = rig.engine.report(.push(.allCases.randomElement(using: &generator) ?? .failed), wake: wake)
+            case 6: if rig.find(device) != nil { rig.conditions(device) { $0.appState = .allCases.randomElement() } }
+            case 7: if rig.find(device) != nil { rig.conditions(device) { $0.batteryLevel = 0.1 } }
+            case 8: rig.find(device).map { rig.engine.unregister($0) }
+            default: rig.advance(by: Int64.random(in: 0..<100_000, using: &generator))
+            }
+            if Bool.random(using: &generator) { try store.commit(from: rig.engine) }
+        }
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: false)
+        #expect(next.engine.totals == rig.engine.totals)
+        #expect(next.engine.topicSnapshots.map(\.name) == rig.engine.topicSnapshots.map(\.name))
+        #expect(next.engine.topicSnapshots.map(\.books) == rig.engine.topicSnapshots.map(\.books))
+        #expect(!next.engine.hasChanges)
+        for device in 0..<40 {
+            #expect((rig.find(device) == nil) == (next.find(device) == nil))
+            guard rig.find(device) != nil else { continue }
+            #expect(Self.same(rig.snapshot(device), next.snapshot(device)), "device \(device)")
+        }
+    }
+
+    @Test("A restore says nothing of wakes in flight: they may be held elsewhere, and are answered or lost like others")
+    func wakesStay() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let answered = try #require(rig.push(1, workerIsFree: true)?.wake)
+        let lost = try #require(rig.push(2, workerIsFree: true)?.wake)
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: false)
+        #expect(!next.engine.hasChanges && next.engine.totals.inFlight == 2)
+        #expect(next.engine.wakesInFlight(next.index(1)) == [answered])
+        #expect(next.engine.report(.push(.newData), wake: answered) == .ended)
+        next.engine.loseEveryWake()
+        #expect(next.engine.report(.push(.newData), wake: answered) == .repeated)
+        #expect(next.engine.report(.push(.newData), wake: lost) == .endedOtherwise(.push(.lost)))
+        let books = next.engine.totals
+        #expect(books.completed == 1 && books.results[.newData] == 1 && books.results[.lost] == 1)
+        #expect(books.pending == 1 && books.inFlight == 0)
+    }
+
+    @Test("A wake in flight at the end of the process is lost: its launch never happened, its attempt does not count")
+    func lostWake() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, .immediate, workerIsFree: true)?.wake)
+        let before = try #require(rig.snapshot(1).state.inFlight)
+        try store.commit(from: rig.engine)
+        // Its deadline is long past when the gateway starts again: lost all the same.
+        rig.pass(60_000)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let books = next.engine.totals
+        #expect(books.results[.lost] == 1 && books.results[.expired] == 0)
+        #expect(books.accepted == 1 && books.pending == 1 && books.inFlight == 0 && books.launched == 1)
+        let after = next.snapshot(1).state
+        #expect(after.spacing == Spacing() && after.penalty == 0)
+        #expect(after.pending?.attempts == 0 && after.pending?.priority == .immediate)
+        #expect(after.pending?.expiry == before.push.expiry)
+        // That is a change, and has to be kept before anybody hears of it.
+        #expect(next.engine.hasChanges)
+        #expect(next.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.lost)))
+        let again = try #require(next.engine.claim(next.index(1)))
+        #expect(again.id != wake && again.push?.attempts == 1)
+        #expect(again.content?.apnsID == EngineRig.apnsID(1))
+    }
+
+    @Test("Ended wakes are remembered across a restart, for as long as without one")
+    func endedWakes() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let first = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.push(.newData), wake: first) == .ended)
+        rig.advance(by: 500_000)
+        let second = try #require(rig.push(2, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.push(.noData), wake: second) == .ended)
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        #expect(next.engine.report(.push(.newData), wake: first) == .repeated)
+        #expect(next.engine.report(.push(.newData), wake: second) == .endedOtherwise(.push(.noData)))
+        next.advance(by: 100_000)
+        #expect(next.engine.report(.push(.newData), wake: first) == .unknown)
+        #expect(next.engine.report(.push(.noData), wake: second) == .repeated)
+    }
+
+    @Test("A removed token stays removed, with its moment")
+    func tombstone() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        rig.push(1)
+        rig.advance(by: 5)
+        rig.engine.unregister(rig.index(1))
+        let removedAt = rig.instant
+        try store.commit(from: rig.engine)
+        rig.advance(by: 1000)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let admission = EngineRig.topicName(0).withByteView {
+            next.engine.admit(EngineRig.token(1), topic: $0, isDryRun: false)
+        }
+        #expect(admission == .refused(.unregistered(removedAt)))
+        #expect(next.engine.totals.registered == 0)
+    }
+
+    @Test("Content of the greatest size comes back byte for byte, on tokens of every length", arguments: [16, 33, 100])
+    func content(bytes: Int) throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let collapseID = [UInt8](repeating: 0x63, count: 64)
+        let payload = (0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        let token = EngineRig.token(7, bytes: bytes)
+        payload.withByteView { payload in
+            collapseID.withByteView { collapseID in
+                let push = IncomingPush(
+                    apnsID: APNsID(first: 1, second: 2, upperCase: 3),
+                    isNamedByClient: true,
+                    priority: .considerate,
+                    expiration: .absent,
+                    collapseID: collapseID,
+                    payload: payload,
+                    wakes: true
+                )
+                let admission = rig.engine.admit(token, topic: ByteView("com.example"), isDryRun: false)
+                guard case .device(let device) = admission else { return }
+                _ = try? rig.engine.accept(push, device: device, workerIsFree: false)
+            }
+        }
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig, losingWakes: true)
+        let device = try #require(next.engine.find(token))
+        let wake = try #require(next.engine.claim(device))
+        let content = try #require(wake.content)
+        #expect(content.apnsID == APNsID(first: 1, second: 2, upperCase: 3))
+        #expect(content.collapseID.array == collapseID && content.payload.array == payload)
+    }
+
+    /// The records of an engine with a device, 0, whose push waits for its second launch, and one, 1, with a wake in
+    /// flight.
+    private static func twoDevices() throws -> SimulatedStore.Records {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
+        rig.conditions(1) { $0.batteryLevel = 0.5 }
+        _ = try #require(rig.push(2, workerIsFree: true)?.wake)
+        try store.commit(from: rig.engine)
+        return store.durable
+    }
+
+    private static func restore(_ records: SimulatedStore.Records, losingWakes: Bool) throws(StoreError) {
+        let engine = EngineRig().engine
+        for (key, content) in records {
+            var buffer = ByteBuffer()
+            buffer.append(content)
+            try engine.restore(key, buffer.view)
+        }
+        try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000))
+        if losingWakes { engine.loseEveryWake() }
+        _ = engine.oldestDueMilliseconds
+        for device in [0, 1].map({ DeviceIndex(rawValue: $0) })
+        where records[RecordKey(.device, device.rawValue)] != nil {
+            _ = engine.snapshot(device)
+            if let wake = engine.wakesInFlight(device).first { _ = engine.extend(wake, by: 60_000) }
+            _ = engine.expireForced(device)
+            _ = engine.launchForced(device)
+            if let wake = engine.wakesInFlight(device).first { engine.lose(wake, takingBackAttempt: true) }
+            _ = engine.claim(device)
+        }
+        while !engine.advance(to: Instant(milliseconds: 1_800_000_000_000), devicesMax: 10) {}
+    }
+
+    @Test("Whichever bytes of the records are changed, they are refused, or an engine runs on them", arguments: 0..<4)
+    func changedBytes(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let records = try Self.twoDevices()
+        let keys = records.keys.sorted { ($0.kind.rawValue, $0.index) < ($1.kind.rawValue, $1.index) }
+        var (refusals, runs) = (0, 0)
+        for _ in 0..<1500 {
+            var changed = records
+            let key = try #require(keys.randomElement(using: &generator))
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                let offset = Int.random(in: 0..<(changed[key]?.count ?? 1), using: &generator)
+                changed[key]?[offset] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &generator) ?? 0
+            }
+            do throws(StoreError) {
+                try Self.restore(changed, losingWakes: Bool.random(using: &generator))
+                runs += 1
+            } catch {
+                refusals += 1
+            }
+        }
+        #expect(refusals > 100 && runs > 100, "seed \(seed): \(refusals) refusals, \(runs) runs")
+    }
+
+    /// What a device of `twoDevices` cannot hold: where in its record, and what.
+    private static let impossible: [(device: UInt32, what: String, offset: Int, bytes: [UInt8])] = {
+        // Flags, penalty, token (with its length), topic; then the moment of the registration.
+        let head = 2 + 1 + 1 + EngineRig.token(1).count + 4
+        let spacing = head + 8
+        let conditions = spacing + 28
+        let pending = conditions + 12
+        let inFlight = spacing + 28 + 16
+        let farAway: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0x7F]
+        let tooMany: [UInt8] = [0xFF, 0xFF, 0xFF, 0xFF]
+        return [
+            (0, "a penalty of 21", 2, [21]), (0, "a penalty of 255", 2, [255]),
+            (0, "a registration in the far future", head, farAway),
+            (0, "too many launches in a window", spacing + 24, tooMany),
+            (0, "a battery that is no number", conditions, [0, 0, 0, 0, 0, 0, 0xF8, 0x7F]),
+            (0, "a battery of 2", conditions, [0, 0, 0, 0, 0, 0, 0, 0x40]),
+            (0, "an expiry in the far future", pending, farAway), (0, "too many attempts", pending + 28, tooMany),
+            (1, "a launch in the far future", inFlight, farAway),
+            (1, "a deadline in the far future", inFlight + 8, farAway),
+            (1, "no attempt in flight", inFlight + 16 + 28 + 28, [0, 0, 0, 0]),
+        ]
+    }()
+
+    @Test("A device that holds what cannot be is refused by its number", arguments: Self.impossible.indices)
+    func impossibleDevice(index: Int) throws {
+        let (device, what, offset, bytes) = Self.impossible[index]
+        var records = try Self.twoDevices()
+        try Self.restore(records, losingWakes: true)
+        let key = RecordKey(.device, device)
+        records[key]?.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+        let message = "The stored state does not hold together at device \(device). Restore a backup."
+        for losingWakes in [true, false] {
+            #expect(throws: StoreError(message: message), "\(what)") {
+                try Self.restore(records, losingWakes: losingWakes)
+            }
+        }
+    }
+
+    @Test("Two devices with one wake are refused, and so is a topic whose name is no text or whose counts cannot be")
+    func impossibleOthers() throws {
+        let records = try Self.twoDevices()
+        let spacing = 2 + 1 + 1 + EngineRig.token(1).count + 4 + 8
+        var twice = records
+        // The id of the wake that ended is the last but the outcome and the end; the other is in flight.
+        let ended = try #require(records[RecordKey(.device, 0)])
+        let wake = ended[(ended.count - 25)...].prefix(16)
+        twice[RecordKey(.device, 1)]?.replaceSubrange(spacing + 28..<spacing + 44, with: wake)
+        #expect(throws: StoreError.self) { try Self.restore(twice, losingWakes: true) }
+        let name = EngineRig.topicName(0).utf8.count
+        for (offset, bytes) in [(2, [0xFF]), (2 + name + 7, [0x7F]), (2 + name + 7, [0x80])] as [(Int, [UInt8])] {
+            var others = records
+            others[RecordKey(.topic, 0)]?.replaceSubrange(offset..<offset + bytes.count, with: bytes)
+            #expect(throws: StoreError.self, "\(offset)") { try Self.restore(others, losingWakes: true) }
+        }
+    }
+
+    @Test("A record that is cut, or longer than itself, is refused; so is one that is missing")
+    func damaged() throws {
+        let rig = EngineRig()
+        let store = SimulatedStore()
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
+        rig.push(2, topic: 1, clientID: 40)
+        rig.push(1, clientID: 41)
+        rig.push(1, clientID: 42)
+        rig.conditions(1) { $0.lowPowerMode = true }
+        try store.commit(from: rig.engine)
+        for (key, content) in store.durable {
+            for count in 0..<content.count {
+                let engine = EngineRig().engine
+                #expect(throws: StoreError.self, "\(key) cut at \(count)") {
+                    var buffer = ByteBuffer()
+                    buffer.append(Array(content[..<count]))
+                    try engine.restore(key, buffer.view)
+                }
+            }
+            let longer = EngineRig().engine
+            #expect(throws: StoreError.self) {
+                var buffer = ByteBuffer()
+                buffer.append(content + [0])
+                try longer.restore(key, buffer.view)
+            }
+            let incomplete = EngineRig().engine
+            for (other, content) in store.durable where other != key {
+                var buffer = ByteBuffer()
+                buffer.append(content)
+                try incomplete.restore(other, buffer.view)
+            }
+            // Without its last device an engine is whole; without any other record it is not.
+            guard key != RecordKey(.device, 1) else { continue }
+            #expect(throws: StoreError.self, "without \(key)") {
+                try incomplete.finishRestoring(now: rig.instant)
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("A step of a shared store", .timeLimit(.minutes(15)))
+struct SharedStepTests {
+    private static let topic = TopicIndex(rawValue: 0)
+    private static let start = EngineRig().instant
+
+    private func engine(_ configuration: EngineConfiguration = EngineRig.openToTasks()) throws -> EngineRig {
+        let rig = EngineRig(configuration)
+        rig.engine.share()
+        try rig.engine.appendTopics([EngineRig.topicName(0), EngineRig.topicName(1)])
+        return rig
+    }
+
+    /// What a step makes of these rows.
+    private func step(
+        _ rig: EngineRig,
+        _ rows: [SharedDevice] = [],
+        _ body: () -> Void
+    ) throws -> [SharedDeviceChange] {
+        for row in rows { _ = try rig.engine.take(row) }
+        rig.engine.beginSharedStep(now: rig.instant, deviceCount: rows.count)
+        _ = rig.engine.advance(to: rig.instant, devicesMax: 1000)
+        body()
+        let changes = rig.engine.takeSharedChanges()
+        rig.engine.evict()
+        return changes
+    }
+
+    @Test("Changes come in the order of tokens, with what is due, what waits for a slot and what was launched")
+    func changes() throws {
+        let rig = try self.engine()
+        var wake: WakeID?
+        var changes = try self.step(rig) {
+            rig.push(3)
+            rig.push(1)
+            wake = rig.push(2, workerIsFree: true)?.wake
+        }
+        #expect(changes.map(\.device.token) == [1, 2, 3].map { EngineRig.token($0) })
+        #expect(changes.allSatisfy { $0.isNew })
+        #expect(changes[0].ready == [.init(target: .push, since: rig.instant)])
+        #expect(changes[1].ready == nil)
+        #expect(changes[1].launched.map(\.wake) == [try #require(wake)])
+        #expect(changes[1].due == .at(try #require(changes[1].launched.first).deadline))
+        rig.pass(1000)
+        changes = try self.step(rig, changes.map(\.device)) { rig.push(1) }
+        // Coalesced: it waits for a slot as before, and since then.
+        let only = try #require(changes.first)
+        #expect(changes.count == 1 && !only.isNew && only.ready == nil && only.launched.isEmpty)
+        rig.pass(100_000)
+        let flying = try self.step(rig) { wake = rig.push(9, workerIsFree: true)?.wake }
+        rig.pass(1_000_000)
+        changes = try self.step(rig, flying.map(\.device)) {}
+        #expect(changes.first?.ended == [try #require(wake)])
+    }
+
+    @Test("A wake that is launched and ends within one step is told of as both")
+    func shortWake() throws {
+        let rig = try self.engine()
+        var wake: WakeID?
+        let changes = try self.step(rig) {
+            wake = rig.push(1, workerIsFree: true)?.wake
+            if let wake { _ = rig.engine.report(.push(.newData), wake: wake) }
+        }
+        #expect(changes.first?.launched.map(\.wake) == [try #require(wake)])
+        #expect(changes.first?.ended == [try #require(wake)])
+    }
+
+    @Test("A push that wakes nobody changes its device's window")
+    func rateWindow() throws {
+        var configuration = EngineRig.open()
+        configuration.pushRate.pushesMax = 2
+        let rig = try self.engine(configuration)
+        var rows = try self.step(rig) { rig.register(1) }.map(\.device)
+        var answers: [Bool] = []
+        for _ in 0..<3 {
+            let changes = try self.step(rig, rows) { answers.append(rig.push(1, wakes: false) != nil) }
+            if let row = changes.first { rows = [row.device] }
+        }
+        #expect(answers == [true, true, false])
+    }
+
+    @Test("What was counted under another policy is corrected to the digit")
+    func otherPolicy() throws {
+        let rig = try self.engine(EngineRig.open([(.launchInterval, 900), (.criticalBattery, 0.1)]))
+        var rows = try self.step(rig) {
+            rig.register(1)
+            rig.conditions(1) { $0.batteryLevel = 0.3 }
+            rig.push(1)
+        }.map(\.device)
+        rig.engine.reconfigure(EngineRig.open([(.criticalBattery, 0.5)]))
+        for row in rows { _ = try rig.engine.take(row) }
+        rig.engine.beginSharedStep(now: rig.instant, deviceCount: 1)
+        _ = rig.engine.advance(to: rig.instant, devicesMax: 1000)
+        rows = rig.engine.takeSharedChanges().map(\.device)
+        var expected = Books()
+        expected.held[.worker] = -1
+        expected.held[.battery] = 1
+        let counts = rig.engine.takeSharedCounts()
+        #expect(counts.map(\.added) == [expected])
+        #expect(rows.count == 1)
+        #expect(rig.engine.takeSharedCounts().isEmpty)
+        rig.engine.evict()
+        let again = try self.step(rig, rows) {}
+        #expect(again.isEmpty)
+    }
+
+    @Test("Bounds go on from what all gateways have counted")
+    func bounds() throws {
+        var configuration = EngineRig.open()
+        configuration.pendingBytesMax = 1000
+        configuration.devicesMax = 2
+        let rig = try self.engine(configuration)
+        var total = Books()
+        total.stock.contentBytes = 990
+        rig.engine.show(total, byTopic: [Self.topic: total])
+        _ = try self.step(rig) { #expect(rig.push(1) == nil) }
+        total.stock.contentBytes = 100
+        rig.engine.show(total, byTopic: [Self.topic: total])
+        #expect(rig.engine.contentBytes == 100)
+        _ = try self.step(rig) { #expect(rig.push(1) != nil) }
+        #expect(rig.engine.contentBytes == 100)
+        rig.engine.beginSharedStep(now: rig.instant, deviceCount: 2)
+        #expect(rig.push(1) == nil)
+        rig.engine.evict()
+        // A topic that the store does not have is not made.
+        _ = try self.step(rig) { #expect(rig.register(1, topic: 7) == .refused(.tooManyTopics)) }
+        #expect(rig.engine.topicCount == 2)
+    }
+
+    @Test("A row that a program without pauses has stored is taken, and what is stored now is as long")
+    func former() throws {
+        let device = String(repeating: "0badcafe", count: 8)
+        let moment = "93e9690ca2010000"
+        let name = "011700636f6d2e6578616d706c652e6170702e72656672657368"
+        let row = SharedDevice(
+            token: try #require(device.withByteView { DeviceToken(hex: $0) }),
+            record: Self.bytes("01000020\(device)000000008ee9690ca2010000"),
+            tasks: Self.bytes("0001[23]010001\(name)\(moment)\(moment)01[23]"),
+            // Of kinds, holds, transfers and bytes, a count each of 8 bytes; and what waits for a slot, since when.
+            derived: Self.bytes("01c0db28b4a0d17e03e701[135]01[23]97[7]010001[7]\(moment)")
+        )
+        let rig = try self.engine()
+        #expect(try rig.engine.find(row.token) == nil && rig.engine.take(row) == rig.engine.find(row.token))
+        rig.engine.evict()
+        let changes = try self.step(rig) {
+            rig.register(1)
+            _ = try? rig.engine.submit(
+                IncomingTask(identifier: "com.example.app.refresh", kind: .appRefresh),
+                device: rig.index(1),
+                hasSlot: false
+            )
+        }
+        #expect(changes.first?.device.derived.count == row.derived.count)
+    }
+
+    /// The bytes that hexadecimal digits stand for; a number in brackets is so many zeros.
+    private static func bytes(_ text: String) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = text[...]
+        while let first = rest.first {
+            if first == "[", let end = rest.firstIndex(of: "]") {
+                let count = Int(rest[rest.index(after: rest.startIndex)..<end]) ?? 0
+                bytes += [UInt8](repeating: 0, count: count)
+                rest = rest[rest.index(after: end)...]
+            } else {
+                bytes.append(UInt8(rest.prefix(2), radix: 16) ?? 0)
+                rest = rest.dropFirst(2)
+            }
+        }
+        return bytes
+    }
+
+    @Test("Rows that do not hold together, and a row that comes twice, are not taken")
+    func broken() throws {
+        let rig = try self.engine()
+        let changes = try self.step(rig) {
+            rig.push(1, workerIsFree: true)
+            rig.push(1)
+            _ = try? rig.engine.submit(
+                IncomingTask(identifier: "feed", kind: .appRefresh),
+                device: rig.index(1),
+                hasSlot: false
+            )
+            rig.push(2)
+        }
+        let (whole, other) = (changes[0].device, changes[1].device)
+        func isTaken(_ rows: [SharedDevice]) -> Bool {
+            defer { rig.engine.evict() }
+            do throws(StoreError) {
+                for row in rows { _ = try rig.engine.take(row) }
+                return true
+            } catch {
+                return false
+            }
+        }
+        func row(
+            token: DeviceToken? = nil,
+            record: [UInt8]? = nil,
+            tasks: [UInt8]? = nil,
+            derived: [UInt8]? = nil
+        ) -> SharedDevice {
+            SharedDevice(
+                token: token ?? whole.token,
+                record: record ?? whole.record,
+                tasks: tasks ?? whole.tasks,
+                derived: derived ?? whole.derived
+            )
+        }
+        #expect(isTaken([whole, other]))
+        #expect(!isTaken([whole, whole]))
+        #expect(!isTaken([row(token: other.token)]))
+        #expect(!isTaken([row(tasks: [])]))
+        #expect(!isTaken([row(derived: other.derived)]))
+        #expect(!isTaken([row(derived: [])]))
+        #expect(!isTaken([row(derived: [9] + whole.derived.dropFirst())]))
+        for count in 0..<whole.record.count { #expect(!isTaken([row(record: Array(whole.record[..<count]))])) }
+        for count in 0..<whole.tasks.count { #expect(!isTaken([row(tasks: Array(whole.tasks[..<count]))])) }
+        for count in 0..<whole.derived.count { #expect(!isTaken([row(derived: Array(whole.derived[..<count]))])) }
+        // The same wake, of another device.
+        let third = EngineRig.token(3)
+        let beginning: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 1]
+        let start = try #require(whole.record.indices.first { Array(whole.record[$0...].prefix(8)) == beginning })
+        let bytes = third.withBytes { $0.array }
+        let twin = row(token: third, record: Array(whole.record[..<start]) + bytes + whole.record[(start + 32)...])
+        #expect(isTaken([twin]))
+        #expect(!isTaken([whole, twin]))
+        #expect(isTaken([whole, other]))
+    }
+
+    @Test("The wakes of a dead gateway are lost without their attempts, past their deadlines, too")
+    func loseForGood() throws {
+        let rig = try self.engine()
+        var wakes: [WakeID] = []
+        let rows = try self.step(rig) {
+            for device in 1...2 { wakes += rig.push(device, workerIsFree: true)?.wake.map { [$0] } ?? [] }
+        }.map(\.device)
+        rig.pass(10_000_000)
+        for row in rows { _ = try rig.engine.take(row) }
+        rig.engine.beginSharedStep(now: rig.instant, deviceCount: 2)
+        rig.engine.loseForGood(Array(wakes.prefix(1)))
+        #expect(rig.snapshot(1).state.pending?.attempts == 0)
+        #expect(rig.snapshot(1).state.inFlight == nil)
+        _ = rig.engine.advance(to: rig.instant, devicesMax: 10)
+        let added = try #require(rig.engine.takeSharedCounts().first).added
+        #expect(added.results[.lost] == 1 && added.results[.expired] == 1 && added.inFlight == -2)
+        rig.engine.evict()
+    }
+
+    @Test("Memory of devices, wakes and tasks is given back after each step, however many rows it had")
+    func givenBack() throws {
+        let rig = try self.engine()
+        for count in [1, 5000, 64] {
+            let rows = try self.step(rig) {
+                for device in 0..<count { rig.push(device, workerIsFree: device % 2 == 0) }
+            }
+            #expect(rows.count == count)
+            let again = try self.step(rig, rows.map(\.device)) {}
+            #expect(again.isEmpty)
+            #expect(rig.engine.takenCount == 0)
+            #expect(rig.engine.wakesKnown == (0, 0))
+            #expect(rig.engine.contentBytes == 0 && rig.engine.taskBytes == 0)
+            #expect(rig.engine.totals == Books() && rig.engine.nextDue == nil && !rig.engine.hasChanges)
+            #expect(rig.find(0) == nil && rig.engine.longestReady(Self.topic) == nil)
+        }
+    }
+
+    @Test("A device of an engine that keeps all is a row that a shared one takes")
+    func moved() throws {
+        let rig = EngineRig(EngineRig.openToTasks())
+        rig.push(1, workerIsFree: true)
+        rig.push(1)
+        rig.push(2)
+        let row = rig.engine.sharedRow(rig.index(2))
+        #expect(row.isNew && row.ready == [.init(target: .push, since: rig.instant)])
+        let shared = try self.engine()
+        let changes = try self.step(shared, [rig.engine.sharedRow(rig.index(1)).device, row.device]) {}
+        #expect(changes.isEmpty)
+    }
+}

@@ -1,0 +1,145 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Tables of the engine", .timeLimit(.minutes(15)))
+struct TablesTests {
+    private static let key = HashKey((0x5EED, 0))
+
+    private static func length(_ number: Int) -> Int { 16 + number % 85 }
+
+    private static func find(in table: borrowing DeviceTable, _ token: DeviceToken) -> DeviceIndex? {
+        table.find(token, hash: Self.key.hash(token))
+    }
+
+    @Test("Two hundred thousand tokens of every length are found, and no others")
+    func growth() {
+        let count = 200_000
+        var wrong = 0
+        var table = DeviceTable(key: Self.key)
+        for number in 0..<count {
+            let token = EngineRig.token(number, bytes: Self.length(number))
+            let record = DeviceRecord(token: token, topic: TopicIndex(rawValue: 0), registeredAt: .distantPast)
+            let index = table.insert(record)
+            #expect(index.rawValue == UInt32(number))
+            // Also while the index grows.
+            let before = number * 7 % (number + 1)
+            let older = EngineRig.token(before, bytes: Self.length(before))
+            if number % 3 == 0, Self.find(in: table, older)?.rawValue != UInt32(before) { wrong += 1 }
+        }
+        #expect(table.count == count)
+        for number in stride(from: 0, to: count, by: 3) {
+            let token = EngineRig.token(number, bytes: Self.length(number))
+            if Self.find(in: table, token)?.rawValue != UInt32(number) { wrong += 1 }
+            if table[DeviceIndex(rawValue: UInt32(number))].token.token != token { wrong += 1 }
+            // One byte longer or shorter is somebody else's.
+            if Self.find(in: table, EngineRig.token(number, bytes: Self.length(number + 1))) != nil { wrong += 1 }
+            if Self.find(in: table, EngineRig.token(count + number, bytes: Self.length(number))) != nil { wrong += 1 }
+        }
+        #expect(wrong == 0)
+    }
+
+    @Test("A row takes up no more than its parts do, of which there are a million")
+    func sizes() {
+        #expect(MemoryLayout<DeviceState>.size <= 185)
+        #expect(MemoryLayout<DeviceRecord>.stride <= 280)
+    }
+
+    @Test("A row that changed is told of once until changes are taken, in the order of the changes")
+    func changes() {
+        var table = DeviceTable(key: Self.key)
+        for number in 0..<3 {
+            let token = EngineRig.token(number)
+            _ = table.insert(DeviceRecord(token: token, topic: TopicIndex(rawValue: 0), registeredAt: .distantPast))
+        }
+        #expect(table.hasChanges == false)
+        for number in [2, 0, 2, 0] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
+        #expect(table.hasChanges == true)
+        #expect(table.takeChanges().map(\.rawValue) == [2, 0])
+        #expect(table.hasChanges == false)
+        for number in [1, 2, 1] as [UInt32] { table.noteChange(DeviceIndex(rawValue: number)) }
+        var batch = RecordBatch()
+        table.takeChanges(into: &batch, at: Instant(milliseconds: 0))
+        var keys: [RecordKey] = []
+        func note(_ key: RecordKey, _ content: ByteView) { keys.append(key) }
+        batch.forEach(note)
+        #expect(keys == [RecordKey(.device, 1), RecordKey(.device, 2)])
+        #expect(table.takeChanges() == [])
+    }
+
+    @Test("The elements of which there is most are those that sorting would put first", arguments: UInt64(1)...20)
+    func most(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let amounts = (0..<generator.number(below: 300)).map { _ in generator.number(below: 50) }
+        for countMax in [0, 1, 7, 100, 1000] {
+            let expected = amounts.sorted(by: >).prefix(countMax)
+            #expect(amounts.most(countMax) { $0 } == Array(expected))
+        }
+    }
+
+    @Test("A table of wakes holds what was put in and not taken out")
+    func wakeTable() {
+        var table = WakeTable<Int>()
+        let wakes = (0..<5000).map { WakeID(random: (UInt64($0) &* 0x9E37_79B9, UInt64($0))) }
+        for (number, wake) in wakes.enumerated() { table[wake] = number }
+        table[wakes[7]] = -7
+        for wake in wakes.prefix(3000).dropFirst(10) { table[wake] = nil }
+        table[wakes[2999]] = nil
+        #expect(table.count == 2010)
+        #expect(table[wakes[7]] == -7)
+        #expect(table[wakes[10]] == nil)
+        #expect(wakes.dropFirst(3000).enumerated().allSatisfy { table[$0.element] == $0.offset + 3000 })
+    }
+
+    @Test("Topics are found by their bytes alone, past the table's growth")
+    func topicNames() {
+        var names = TopicNames(key: HashKey((99, 0)))
+        for number in 0..<500 {
+            let name = "topic.\(number)"
+            name.withByteView { view in
+                #expect(names.find(view) == nil)
+                #expect(names.insert(view) == TopicIndex(rawValue: UInt32(number)))
+            }
+        }
+        for number in 0..<500 {
+            "topic.\(number)".withByteView { #expect(names.find($0) == TopicIndex(rawValue: UInt32(number))) }
+            "topic.\(number) ".withByteView { #expect(names.find($0) == nil) }
+        }
+        #expect(names.find(ByteView()) == nil)
+    }
+
+    @Test("A ring keeps the last four and gives back what made room")
+    func ring() {
+        var ring = Ring<Int>()
+        #expect(ring.popFirst { _ in true } == nil)
+        for number in 1...4 { #expect(ring.append(number) == nil) }
+        #expect(ring.append(5) == 1)
+        #expect(ring.elements == [2, 3, 4, 5])
+        #expect(ring.popFirst { $0 == 3 } == nil)
+        #expect(ring.popFirst { $0 == 2 } == 2)
+        #expect(ring.elements == [3, 4, 5])
+        #expect(ring.append(6) == nil)
+        #expect(ring.append(7) == 3)
+        #expect(ring.elements == [4, 5, 6, 7])
+    }
+
+    @Test("A ring is a list of four", arguments: UInt64(1)...4)
+    func ringLikeList(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var ring = Ring<Int>()
+        var list: [Int] = []
+        for step in 0..<500 {
+            if generator.once(in: 3) {
+                let asked = list.first.map { $0 + generator.number(below: 2) } ?? 0
+                let taken = list.first == asked ? list.removeFirst() : nil
+                #expect(ring.popFirst { $0 == asked } == taken)
+            } else {
+                list.append(step)
+                #expect(ring.append(step) == (list.count > 4 ? list.removeFirst() : nil))
+            }
+            #expect(ring.elements == list)
+        }
+    }
+}

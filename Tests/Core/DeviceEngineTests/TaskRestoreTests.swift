@@ -1,0 +1,148 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Requests and sessions are kept", .timeLimit(.minutes(15)))
+struct TaskRestoreTests {
+    private static func restored(_ store: SimulatedStore, at rig: EngineRig) throws -> EngineRig {
+        let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
+        try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: rig.instant)
+        return next
+    }
+
+    /// What is known of a device's tasks, as text.
+    private static func text(_ rig: EngineRig, _ device: Int) -> [String] {
+        let snapshot = rig.snapshot(device)
+        return ["\(snapshot.usage)"]
+            + snapshot.tasks.map { "\($0.name) \($0.details) \($0.state) \($0.task.waitsSince) \($0.task.transfers)" }
+    }
+
+    @Test("Random requests, sessions and habits come back as they were, and go on as they would", arguments: 0..<20)
+    func roundTrip(seed: Int) throws {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let rig = EngineRig(EngineRig.permitting())
+        let store = SimulatedStore()
+        for device in 0..<8 { rig.register(device) }
+        for _ in 0..<400 {
+            try Self.act(rig, generator.number(below: 8), &generator)
+            #expect(rig.isConserved)
+            if generator.once(in: 2) { try store.commit(from: rig.engine) }
+        }
+        rig.engine.hurryProgress()
+        try store.commit(from: rig.engine)
+        let next = try Self.restored(store, at: rig)
+        #expect(next.engine.totals == rig.engine.totals && !next.engine.hasChanges)
+        for device in 0..<8 {
+            #expect(Self.text(next, device) == Self.text(rig, device), "device \(device)")
+            #expect(next.engine.hasTasks(next.index(device)) == rig.engine.hasTasks(rig.index(device)))
+            #expect(next.engine.wakesInFlight(next.index(device)) == rig.engine.wakesInFlight(rig.index(device)))
+        }
+        #expect(next.engine.nextDue == rig.engine.nextDue)
+        next.engine.loseEveryWake()
+        #expect(next.isConserved && next.engine.totals.requests.inFlight.sum == 0)
+        #expect(next.engine.totals.sessions.inFlight == 0)
+    }
+
+    private static func act(_ rig: EngineRig, _ device: Int, _ generator: inout SeededGenerator) throws {
+        let index = rig.index(device)
+        let name = "com.example.task\(generator.number(below: 5))"
+        let isFree = generator.once(in: 3)
+        switch generator.number(below: 14) {
+        case 0: _ = try? rig.submit(device, name, .appRefresh, after: generator.pick([nil, 100]), hasSlot: isFree)
+        case 1: _ = try? rig.submit(device, name, .processing(generator.pick([[], .network])), hasSlot: isFree)
+        case 2:
+            let details = TaskDetails(title: "Title \(name)", subtitle: generator.pick([nil, "é"]), resources: ["gpu"])
+            _ = try? rig.submit(device, name, .continued(.queue), details: details, hasSlot: isFree)
+        case 3:
+            let id = generator.once(in: 2) ? "\(generator.number(below: 30))" : nil
+            try? rig.engine.transfersFinished(session: name, count: 3, id: id, device: index)
+        case 4: rig.engine.cancelTask(name, device: index)
+        case 5: rig.push(device, workerIsFree: isFree)
+        case 6, 7: rig.conditions(device) { $0.appState = .allCases.randomElement(using: &generator) }
+        case 8, 9: _ = rig.launchNext(device)
+        case 10:
+            guard let wake = rig.engine.wakesInFlight(index).last else { return }
+            _ = rig.engine.report(.task(generator.pick([.success, .failure])), wake: wake)
+            _ = rig.engine.report(.push(.failed), wake: wake)
+        case 11:
+            guard let wake = rig.engine.wakesInFlight(index).last else { return }
+            _ = rig.engine.progress(TaskProgress(completed: generator.next() % 9, total: 9, title: name), wake: wake)
+            if generator.once(in: 2) { rig.engine.lose(wake) }
+        case 12:
+            guard generator.once(in: 4) else { return }
+            rig.engine.unregister(index)
+            rig.advance(by: 1)
+            rig.register(device)
+        default: rig.advance(by: Int64(generator.pick([1, 1000, 40_000, 700_000, 4_000_000])))
+        }
+        while rig.engine.popExpiredWake() != nil {}
+    }
+
+    @Test("A device that never had a request, a session or a use has no record of its own for them")
+    func noRecord() throws {
+        let rig = EngineRig(EngineRig.permitting())
+        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
+        _ = rig.engine.report(.push(.newData), wake: wake)
+        rig.conditions(1) { $0.charging = true }
+        #expect(throws: TaskRejection.policy(.notForeground)) { try rig.submit(1, "a", .continued(.queue)) }
+        #expect(Self.records(rig).isEmpty)
+        try rig.submit(1, "a")
+        #expect(Self.records(rig).map(\.isEmpty) == [false])
+        rig.engine.cancelTask("a", device: rig.index(1))
+        #expect(Self.records(rig).map(\.isEmpty) == [true])
+        #expect(!rig.engine.hasTasks(rig.index(1)))
+        try rig.submit(1, "a")
+        rig.engine.cancelTask("a", device: rig.index(1))
+        try rig.submit(1, "b")
+        #expect(Self.records(rig).map(\.isEmpty) == [false])
+    }
+
+    /// The records of tasks in what changed.
+    private static func records(_ rig: EngineRig) -> [[UInt8]] {
+        var batch = RecordBatch()
+        rig.engine.takeStep(into: &batch)
+        var records: [[UInt8]] = []
+        func note(_ key: RecordKey, _ content: ByteView) { if key.kind == .tasks { records.append(content.array) } }
+        batch.forEach(note)
+        return records
+    }
+
+    @Test("A record that was damaged is refused, or read as one that some device could have", arguments: 0..<10)
+    func damage(seed: Int) throws {
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let rig = EngineRig(EngineRig.permitting())
+        rig.register(1)
+        for _ in 0..<60 { try Self.act(rig, 1, &generator) }
+        var batch = RecordBatch()
+        rig.engine.takeStep(into: &batch)
+        var records: [(RecordKey, [UInt8])] = []
+        func note(_ key: RecordKey, _ content: ByteView) { records.append((key, content.array)) }
+        batch.forEach(note)
+        let place = try #require(records.firstIndex { $0.0.kind == .tasks })
+        for _ in 0..<300 where !records[place].1.isEmpty {
+            var damaged = records
+            let offset = generator.number(below: damaged[place].1.count)
+            if generator.once(in: 4) {
+                damaged[place].1.removeSubrange(offset...)
+            } else {
+                damaged[place].1[offset] ^= 1 << UInt8(generator.number(below: 8))
+            }
+            let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
+            do {
+                for (key, content) in damaged {
+                    var buffer = ByteBuffer()
+                    buffer.append(content)
+                    try next.engine.restore(key, buffer.view)
+                }
+                try next.engine.finishRestoring(now: rig.instant)
+            } catch { continue }
+            next.engine.loseEveryWake()
+            for _ in 0..<30 { try Self.act(next, 1, &generator) }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+
+/// What tests of tasks ask of an engine, with devices named by numbers.
+extension EngineRig {
+    /// Open registration, every identifier permitted, parameters by name.
+    static func permitting(
+        _ parameters: [(Parameters.Name, Double)] = [],
+        tasks: [(TaskParameters.Name, Double)] = []
+    ) -> EngineConfiguration {
+        var configuration = EngineRig.open(parameters)
+        configuration.permittedTasks = .all
+        for (name, value) in tasks {
+            do {
+                try configuration.policy.tasks.set(name, to: value)
+            } catch {
+                preconditionFailure("\(name.rawValue) must be \(name.requirement)")
+            }
+        }
+        return configuration
+    }
+
+    /// A registered device submits a request.
+    @discardableResult
+    func submit(
+        _ device: Int,
+        _ identifier: String,
+        _ kind: TaskSubmission.Kind = .appRefresh,
+        after seconds: Int64? = nil,
+        details: TaskDetails = TaskDetails(),
+        hasSlot: Bool = false
+    ) throws(TaskRejection) -> TaskAnswer {
+        self.register(device)
+        _ = self.engine.catchUp(self.index(device))
+        let request = IncomingTask(
+            identifier: identifier,
+            kind: kind,
+            earliestBegin: seconds.map { Instant(milliseconds: self.now + $0 * 1000) },
+            details: details
+        )
+        return try self.engine.submit(request, device: self.index(device), hasSlot: hasSlot)
+    }
+
+    /// Launches what is next of a device, whatever it is.
+    func launchNext(_ device: Int) -> LaunchedWake? { self.engine.claim(self.index(device)) { _ in true } }
+
+    /// The names of what waits, and of what runs.
+    func tasks(_ device: Int) -> (waiting: [String], running: [String]) {
+        let tasks = self.engine.tasks(of: self.index(device))
+        func names(_ isRunning: Bool) -> [String] {
+            tasks.filter { if case .running = $0.state { isRunning } else { !isRunning } }.map(\.name)
+        }
+        return (names(false), names(true))
+    }
+
+    /// Whether requests and transfers each are in exactly one place.
+    var isConserved: Bool {
+        let books = self.engine.totals
+        return books.requests.submitted.sum == books.requestsAccountedFor
+            && books.sessions.finished == books.sessions.accountedFor && books.accepted == books.accountedFor
+    }
+}

@@ -1,0 +1,230 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("What the engine does with requests and sessions", .timeLimit(.minutes(15)))
+struct TaskVerbTests {
+    private let rig = EngineRig(EngineRig.permitting())
+
+    @Test("A request launches at once, or says when it may and what keeps it back")
+    func answers() throws {
+        let launched = try self.rig.submit(1, "refresh", hasSlot: true)
+        #expect(launched.disposition == .launched && launched.eligibleAt == nil && launched.held == nil)
+        let wake = try #require(launched.wake)
+        #expect(self.rig.engine.launchedWake(wake)?.kind == .appRefresh)
+        let later = try self.rig.submit(1, "refresh", after: 60, hasSlot: true)
+        #expect(later.disposition == .scheduled && later.wake == nil)
+        #expect(later.eligibleAt == self.rig.instant + 900_000 && later.held == nil)
+        let again = try self.rig.submit(1, "refresh")
+        #expect(again.disposition == .replaced)
+        let waits = try self.rig.submit(2, "refresh")
+        #expect(waits.disposition == .scheduled && waits.held == .worker && waits.eligibleAt == nil)
+        self.rig.conditions(2) { $0.network = false }
+        #expect(try self.rig.submit(2, "refresh").held == .network)
+        #expect(self.rig.isConserved)
+        #expect(self.rig.engine.totals.requests.replaced == 2 && self.rig.engine.totals.requests.submitted.sum == 5)
+    }
+
+    @Test("A refusal changes nothing but a count, and leaves no row")
+    func refusals() throws {
+        var configuration = EngineRig.open()
+        configuration.permittedTasks = .none
+        let rig = EngineRig(configuration)
+        #expect(throws: TaskRejection.policy(.notPermitted)) { try rig.submit(1, "refresh") }
+        #expect(!rig.engine.hasTasks(rig.index(1)))
+        #expect(rig.engine.totals.requests.refused[.notPermitted] == 1)
+        #expect(throws: TaskRejection.policy(.notForeground)) {
+            try self.rig.submit(1, "export", .continued(.queue))
+        }
+        #expect(!self.rig.engine.hasTasks(self.rig.index(1)))
+        _ = try self.rig.submit(1, "refresh")
+        #expect(throws: TaskRejection.policy(.tooManyPendingTaskRequests)) { try self.rig.submit(1, "other") }
+        #expect(self.rig.tasks(1).waiting == ["refresh"] && self.rig.isConserved)
+    }
+
+    @Test("What is refused leaves no name with a device that has others")
+    func refusedNames() throws {
+        let device = try #require(self.rig.register(1).device)
+        try self.rig.submit(1, "refresh")
+        for number in 0..<8 {
+            try self.rig.engine.transfersFinished(session: "s\(number)", count: 1, id: nil, device: device)
+        }
+        for number in 0..<100 {
+            #expect(throws: TaskRejection.policy(.tooManyPendingTaskRequests)) {
+                try self.rig.submit(1, "other\(number)")
+            }
+            #expect(throws: TaskRejection.tooManySessions) {
+                try self.rig.engine.transfersFinished(session: "t\(number)", count: 1, id: nil, device: device)
+            }
+        }
+        #expect(self.rig.engine.taskNameCount(device) == 9)
+        #expect(try self.rig.submit(1, "refresh").disposition == .replaced)
+    }
+
+    @Test("An operator's expiration means the task, not the session of its name")
+    func expirationOfNamesakes() throws {
+        let device = try #require(self.rig.register(1).device)
+        let task = try #require(try self.rig.submit(1, "n", .processing([]), hasSlot: true).wake)
+        try self.rig.engine.transfersFinished(session: "n", count: 1, id: nil, device: device)
+        let session = try #require(self.rig.launchNext(1)).id
+        #expect(self.rig.engine.expireTaskForced("n", device) == task)
+        #expect(self.rig.engine.expireTaskForced("n", device) == session)
+    }
+
+    @Test("What waits longest goes first, a push too, and its slot decides")
+    func order() throws {
+        try self.rig.submit(1, "refresh", after: 30)
+        self.rig.advance(by: 10_000)
+        self.rig.push(1)
+        self.rig.advance(by: 30_000)
+        let first = try #require(self.rig.engine.claim(self.rig.index(1)) { $0.kind != .push })
+        #expect(first.kind == .appRefresh)
+        #expect(self.rig.engine.report(.task(.failure), wake: first.id) == .ended)
+        self.rig.advance(by: 900_000)
+        #expect(self.rig.launchNext(1)?.kind == .push)
+        #expect(self.rig.isConserved)
+    }
+
+    @Test("A result of the other kind changes nothing; a late one is told how the wake ended")
+    func reports() throws {
+        let wake = try #require(try self.rig.submit(1, "refresh", hasSlot: true).wake)
+        #expect(self.rig.engine.report(.push(.newData), wake: wake) == .otherKind)
+        #expect(self.rig.engine.report(.task(.success), wake: wake) == .ended)
+        #expect(self.rig.engine.report(.task(.success), wake: wake) == .repeated)
+        #expect(self.rig.engine.report(.task(.failure), wake: wake) == .endedOtherwise(.task(.appRefresh, .success)))
+        #expect(self.rig.engine.report(.push(.newData), wake: wake) == .otherKind)
+        let push = try #require(self.rig.push(2, workerIsFree: true)?.wake)
+        #expect(self.rig.engine.report(.task(.success), wake: push) == .otherKind)
+    }
+
+    @Test("A deadline ends a task, says so once, and counts")
+    func deadline() throws {
+        let wake = try #require(try self.rig.submit(1, "refresh", hasSlot: true).wake)
+        self.rig.advance(by: 30_000)
+        let expired = try #require(self.rig.engine.popExpiredWake())
+        #expect(expired.id == wake && expired.reason == .deadline && self.rig.engine.popExpiredWake() == nil)
+        #expect(self.rig.engine.totals.tasks[.appRefresh][.expired] == 1 && self.rig.snapshot(1).state.penalty == 1)
+        #expect(self.rig.isConserved && self.rig.tasks(1).running.isEmpty)
+    }
+
+    @Test("Conditions interrupt processing, force quit discards what a person started")
+    func conditions() throws {
+        let wake = try #require(try self.rig.submit(1, "clean", .processing(.externalPower)).held)
+        #expect(wake == .power)
+        self.rig.conditions(1) { $0.charging = true }
+        let running = try #require(self.rig.launchNext(1))
+        self.rig.conditions(1) { $0.charging = false }
+        #expect(self.rig.engine.popExpiredWake() == ExpiredWake(id: running.id, reason: .conditions))
+        self.rig.conditions(1) { $0.appState = .active }
+        try self.rig.submit(1, "export", .continued(.queue))
+        try self.rig.submit(1, "refresh")
+        self.rig.conditions(1) { $0.appState = .forceQuit }
+        #expect(self.rig.tasks(1).waiting == ["refresh"])
+        #expect(self.rig.engine.totals.requests.discarded[.forceQuit] == 1 && self.rig.isConserved)
+    }
+
+    @Test("Progress moves the deadline, and a launch after a loss says how far it came")
+    func progress() throws {
+        self.rig.register(1)
+        self.rig.conditions(1) { $0.appState = .active }
+        let details = TaskDetails(title: "Export", resources: ["gpu"])
+        let answer = try self.rig.submit(1, "export", .continued(.queue), details: details, hasSlot: true)
+        let wake = try #require(answer.wake)
+        self.rig.advance(by: 50_000)
+        let told = TaskProgress(completed: 5, total: 9, subtitle: "half")
+        #expect(self.rig.engine.progress(told, wake: wake) == .lasts(self.rig.instant + 60_000))
+        self.rig.advance(by: 30_000)
+        self.rig.engine.lose(wake)
+        guard case .task(let launched) = try #require(self.rig.launchNext(1)).cause else {
+            Issue.record("a task was to launch")
+            return
+        }
+        #expect(launched.resumedFrom == .progress(told) && launched.details == details && launched.task.attempts == 2)
+        let push = try #require(self.rig.push(2, workerIsFree: true)?.wake)
+        #expect(self.rig.engine.progress(told, wake: push) == .notContinued)
+        #expect(self.rig.engine.progress(told, wake: wake) == .ended(.task(.continued, .lost)))
+    }
+
+    @Test("The same event of a session counts once, as long as its id is remembered")
+    func eventIDs() throws {
+        let device = try #require(self.rig.register(1).device)
+        for number in 0...16 {
+            try self.rig.engine.transfersFinished(session: "s", count: 2, id: "\(number)", device: device)
+            try self.rig.engine.transfersFinished(session: "s", count: 2, id: "\(number)", device: device)
+        }
+        #expect(self.rig.engine.totals.sessions.finished == 34)
+        try self.rig.engine.transfersFinished(session: "s", count: 1, id: "16", device: device)
+        #expect(self.rig.engine.totals.sessions.finished == 34)
+        try self.rig.engine.transfersFinished(session: "s", count: 1, id: "0", device: device)
+        #expect(self.rig.engine.totals.sessions.finished == 35 && self.rig.isConserved)
+        guard case .task(let launched) = try #require(self.rig.launchNext(1)).cause else {
+            Issue.record("a session was to launch")
+            return
+        }
+        #expect(launched.name == "s" && launched.task.transfers == 35)
+    }
+
+    @Test("The memory of event ids is counted and bounded; the oldest makes room for the next, a removal for all")
+    func eventMemory() throws {
+        var configuration = EngineRig.permitting()
+        configuration.taskBytesMax = 16 * 80 + 200
+        let rig = EngineRig(configuration)
+        let device = try #require(rig.register(1).device)
+        func finish(_ device: DeviceIndex, _ number: Int) throws(TaskRejection) {
+            let id = String(repeating: "e", count: 60) + String(1000 + number)
+            try rig.engine.transfersFinished(session: "s", count: 1, id: id, device: device)
+        }
+        for number in 0..<40 { try finish(device, number) }
+        #expect(rig.engine.taskBytes == 16 * 80 + 129)
+        let other = try #require(rig.register(2).device)
+        #expect(throws: TaskRejection.bound(.taskBytesMax)) { try finish(other, 0) }
+        #expect(rig.engine.totals.sessions.finished == 40 && !rig.engine.hasTasks(other))
+        rig.engine.unregister(device)
+        #expect(rig.engine.taskBytes == 0)
+        try finish(other, 0)
+        #expect(rig.isConserved)
+    }
+
+    @Test("A device that was removed starts afresh: an event counts whose id it had before, and no row is left")
+    func eventsOfRemoved() throws {
+        let device = try #require(self.rig.register(1).device)
+        let wake = try #require(try self.rig.submit(1, "a", .processing([]), hasSlot: true).wake)
+        try self.rig.engine.transfersFinished(session: "s", count: 2, id: "1", device: device)
+        self.rig.engine.unregister(device)
+        #expect(self.rig.engine.report(.task(.success), wake: wake) == .ended)
+        #expect(!self.rig.engine.hasTasks(device))
+        self.rig.register(1)
+        try self.rig.engine.transfersFinished(session: "s", count: 3, id: "1", device: device)
+        #expect(self.rig.tasks(1).waiting == ["s"] && self.rig.engine.totals.sessions.finished == 5)
+        #expect(self.rig.isConserved)
+    }
+
+    @Test("Limits count requests and bytes of a topic and of all; what takes another's place needs no room")
+    func limits() throws {
+        var configuration = EngineRig.permitting()
+        configuration.taskRequestsMax = 3
+        configuration.taskRequestsPerTopicMax = 2
+        let rig = EngineRig(configuration)
+        try rig.submit(1, "a", .processing([]))
+        try rig.submit(1, "b", .processing([]))
+        #expect(throws: TaskRejection.bound(.taskTopicPercentMax)) { try rig.submit(1, "c", .processing([])) }
+        #expect(try rig.submit(1, "b", .processing([])).disposition == .replaced)
+        rig.register(2, topic: 1)
+        rig.register(3, topic: 2)
+        let request = IncomingTask(identifier: "d", kind: .appRefresh)
+        _ = try rig.engine.submit(request, device: rig.index(2), hasSlot: false)
+        #expect(throws: TaskRejection.bound(.taskRequestsMax)) {
+            try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
+        }
+        rig.engine.cancelAllTasks(device: rig.index(1))
+        _ = try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
+        #expect(rig.engine.totals.requests.cancelled == 2 && rig.isConserved)
+    }
+}
+
+extension Admission {
+    /// The device that is there.
+    fileprivate var device: DeviceIndex? { if case .device(let device) = self { device } else { nil } }
+}

@@ -1,0 +1,164 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("When a store hears of the progress that continued tasks tell", .timeLimit(.minutes(15)))
+struct ToldProgressTests {
+    private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
+    private let store = SimulatedStore()
+
+    init() throws {
+        try self.store.load { _, _ in }
+        try self.store.begin()
+        self.rig.register(1)
+        self.rig.conditions(1) { $0.appState = .active }
+    }
+
+    private func start(_ identifier: String = "export") throws -> WakeID {
+        let wake = try #require(try self.rig.submit(1, identifier, .continued(.queue), hasSlot: true).wake)
+        try self.store.commit(from: self.rig.engine)
+        return wake
+    }
+
+    private func tell(_ completed: UInt64, _ wake: WakeID) {
+        let outcome = self.rig.engine.progress(TaskProgress(completed: completed, total: 99), wake: wake)
+        if case .lasts = outcome { return }
+        Issue.record("the progress was \(outcome)")
+    }
+
+    /// What changed, as the store gets it: how many records of tasks, and how many others.
+    private func written() throws -> (tasks: Int, others: Int) {
+        var batch = RecordBatch()
+        self.rig.engine.takeStep(into: &batch)
+        var (tasks, others) = (0, 0)
+        func count(_ key: RecordKey, _ content: ByteView) {
+            if key.kind == .tasks { tasks += 1 } else { others += 1 }
+        }
+        batch.forEach(count)
+        try self.store.commit(batch)
+        return (tasks, others)
+    }
+
+    /// What the tasks of device 1 have told as far as the store knows.
+    private func kept() throws -> [UInt64?] {
+        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
+        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: self.rig.instant)
+        return next.snapshot(1).tasks.map { task in
+            guard case .running(_, _, _, let progress) = task.state else { return nil }
+            return progress?.completed
+        }
+    }
+
+    @Test("Many reports are no change, and then one: of the last, within the second")
+    func coalesced() throws {
+        let wake = try self.start()
+        for completed in 1...400 as ClosedRange<UInt64> { self.tell(completed, wake) }
+        #expect(!self.rig.engine.hasChanges)
+        #expect(try self.written() == (0, 0) && self.kept() == [nil])
+        let due = try #require(self.rig.engine.progressDue)
+        #expect(due > self.rig.instant && due < self.rig.instant + 1000)
+        self.rig.advance(by: due.milliseconds - self.rig.now - 1)
+        self.tell(401, wake)
+        #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == due, "none waits longer for another")
+        self.rig.advance(by: 1)
+        #expect(self.rig.engine.hasChanges)
+        #expect(try self.written() == (1, 0) && self.kept() == [401])
+        #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == nil)
+    }
+
+    @Test("Each task that told something is written once in an interval, and what said nothing new is not")
+    func repeated() throws {
+        let wakes = [try self.start("a"), try self.start("b")]
+        self.rig.register(2)
+        self.rig.conditions(2) { $0.appState = .active }
+        let other = try #require(try self.rig.submit(2, "c", .continued(.queue), hasSlot: true).wake)
+        _ = try self.written()
+        for completed in 1...3 as ClosedRange<UInt64> { for wake in wakes + [other] { self.tell(completed, wake) } }
+        self.rig.advance(by: 1000)
+        #expect(try self.written() == (2, 0) && self.kept() == [3, 3], "a record is a device's")
+        self.tell(3, other)
+        #expect(self.rig.engine.progressDue == nil)
+        self.rig.advance(by: 1000)
+        #expect(try self.written() == (0, 0))
+    }
+
+    @Test("Any other change of the device's tasks takes with it what was told, and that is written once")
+    func riding() throws {
+        let wake = try self.start()
+        self.tell(7, wake)
+        try self.rig.submit(1, "refresh")
+        #expect(self.rig.engine.hasChanges)
+        #expect(try self.written().tasks == 1 && self.kept().contains(7))
+        self.rig.advance(by: 1000)
+        #expect(try self.written() == (0, 0))
+        self.tell(8, wake)
+        self.rig.register(2)
+        _ = try self.written()
+        #expect(try self.kept().contains(7), "what happens to others does not")
+    }
+
+    @Test("A loss, a report and an interruption keep at once what was told before", arguments: 0..<3)
+    func ends(way: Int) throws {
+        let wake = try self.start()
+        self.tell(7, wake)
+        switch way {
+        case 0: self.rig.engine.lose(wake)
+        case 1: _ = self.rig.engine.report(.task(.success), wake: wake)
+        default: self.rig.conditions(1) { $0.thermalState = .critical }
+        }
+        #expect(self.rig.engine.hasChanges)
+        try self.store.commit(from: self.rig.engine)
+        let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
+        try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
+            try next.engine.restore(key, content)
+        }
+        try next.engine.finishRestoring(now: self.rig.instant)
+        guard way == 0 else {
+            #expect(next.snapshot(1).tasks.isEmpty)
+            return
+        }
+        guard case .task(let launched) = try #require(next.launchNext(1)).cause else {
+            Issue.record("a task was to launch")
+            return
+        }
+        #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))
+    }
+
+    @Test("Whoever keeps nothing forgets what was told as the others do: no list grows")
+    func nothingKept() throws {
+        for round in 0..<50 as Range<UInt64> {
+            let wake = try #require(try self.rig.submit(1, "export", .continued(.queue), hasSlot: true).wake)
+            self.tell(round + 1, wake)
+            _ = self.rig.engine.report(.task(.success), wake: wake)
+            _ = self.rig.engine.takeStep()
+            self.rig.advance(by: 1000)
+            _ = self.rig.engine.takeStep()
+            #expect(self.rig.engine.progressDue == nil)
+        }
+    }
+
+    @Test("Progress moves when the device is next looked at, whatever else it has due")
+    func dueMoment() throws {
+        let first = try self.start("a")
+        self.rig.advance(by: 10_000)
+        let second = try self.start("b")
+        #expect(self.rig.engine.nextDue == self.rig.instant + 50_000)
+        self.tell(1, first)
+        #expect(self.rig.engine.nextDue == self.rig.instant + 60_000)
+        self.rig.conditions(1) { $0.appState = .background }
+        try self.rig.submit(1, "refresh", after: 20)
+        #expect(self.rig.engine.nextDue == self.rig.instant + 20_000)
+        self.tell(2, second)
+        #expect(self.rig.engine.nextDue == self.rig.instant + 20_000)
+        // Not looked at yet, though it is due: a report does what is due first.
+        self.rig.pass(60_000)
+        _ = self.rig.engine.advance(to: self.rig.instant, devicesMax: 0)
+        let told = TaskProgress(completed: 3, total: 9)
+        #expect(self.rig.engine.progress(told, wake: first) == .ended(.task(.continued, .expired)))
+    }
+}

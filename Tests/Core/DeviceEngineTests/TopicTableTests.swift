@@ -1,0 +1,157 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The table of topics", .timeLimit(.minutes(15)))
+struct TopicTableTests {
+    private static func table(_ count: Int, _ configuration: EngineConfiguration = EngineRig.open()) -> TopicTable {
+        var table = TopicTable(key: HashKey((5, 6)))
+        for number in 0..<count {
+            let topic = EngineRig.topicName(number).withByteView { table.insert($0, configuration) }
+            #expect(topic == Self.topic(number))
+        }
+        return table
+    }
+
+    private static func topic(_ number: Int) -> TopicIndex { TopicIndex(rawValue: UInt32(number)) }
+
+    /// The record of every topic that has changed, by its number.
+    private static func records(_ table: inout TopicTable) -> [UInt32: [UInt8]] {
+        var batch = RecordBatch()
+        table.takeChanges(into: &batch)
+        var records: [UInt32: [UInt8]] = [:]
+        func note(_ key: RecordKey, _ content: ByteView) {
+            #expect(key.kind == .topic && records[key.index] == nil)
+            records[key.index] = content.array
+        }
+        batch.forEach(note)
+        return records
+    }
+
+    @Test("Topics are numbered in the order of their making, and found by their names")
+    func names() {
+        let table = Self.table(3)
+        #expect(table.count == 3 && table.indices == [0, 1, 2].map(Self.topic))
+        for number in 0..<3 {
+            let name = EngineRig.topicName(number)
+            #expect(table.name(Self.topic(number)) == name)
+            name.withByteView { name in
+                #expect(table.find(name) == Self.topic(number))
+                for other in 0..<3 { #expect(table.isName(name, of: Self.topic(other)) == (other == number)) }
+            }
+        }
+        EngineRig.topicName(3).withByteView { #expect(table.find($0) == nil) }
+    }
+
+    @Test("What is counted of a topic is counted of all, and of no other")
+    func books() {
+        var table = Self.table(3)
+        table.count(Self.topic(0)) { $0.accepted += 2 }
+        table.count(Self.topic(2)) { $0.accepted += 5 }
+        table.count(Self.topic(2)) { $0.discarded[.expired] += 1 }
+        #expect([0, 1, 2].map { table.books(Self.topic($0)).accepted } == [2, 0, 5])
+        #expect(table.totals.accepted == 7 && table.totals.discarded[.expired] == 1)
+        table.countDevices(Self.topic(1), 1)
+        table.countDevices(Self.topic(1), 1)
+        table.countDevices(Self.topic(1), -1)
+        #expect([0, 1, 2].map { table.deviceCount(Self.topic($0)) } == [0, 1, 0])
+    }
+
+    @Test("A topic is a change when it is made and when something is counted of it, once until changes are taken")
+    func changes() {
+        var table = Self.table(3)
+        #expect(table.hasChanges == true)
+        #expect(table.takeChanges() == [0, 1, 2].map(Self.topic))
+        #expect(table.hasChanges == false)
+        for number in [2, 0, 2] { table.count(Self.topic(number)) { $0.accepted += 1 } }
+        // How many devices a topic has is counted from their records.
+        table.countDevices(Self.topic(1), 1)
+        #expect(table.takeChanges() == [2, 0].map(Self.topic))
+        table.count(Self.topic(2)) { $0.accepted += 1 }
+        #expect(Set(Self.records(&table).keys) == [2])
+        #expect(table.takeChanges() == [])
+    }
+
+    @Test("A topic has its own policy, or that of all, and goes on with another one")
+    func policies() {
+        var own = EngineRig.open([(.executionWindow, 5)])
+        own.topicPolicies[EngineRig.topicName(1)] = EngineRig.open([(.executionWindow, 7)]).policy
+        var table = Self.table(2, own)
+        func windows() -> [Int64] { [0, 1].map { table.parameters(Self.topic($0)).executionWindow } }
+        #expect(windows() == [5000, 7000])
+        #expect(table.reconfigure(own) == false)
+        #expect(table.reconfigure(EngineRig.open([(.executionWindow, 5)])) == true)
+        #expect(windows() == [5000, 5000])
+    }
+
+    @Test("Records bring names and counts back, in any order, and are no change")
+    func restored() throws {
+        var table = Self.table(3)
+        table.count(Self.topic(1)) { $0.accepted += 4 }
+        table.count(Self.topic(2)) { $0.accepted += 5 }
+        let records = Self.records(&table)
+        var next = TopicTable(key: HashKey((7, 8)))
+        for number in [2, 0, 1] as [UInt32] {
+            let content = try #require(records[number])
+            #expect(content.withByteView { next.restore(number, $0) } == true)
+            #expect(content.dropLast().withByteView { next.restore(number, $0) } == false)
+        }
+        try next.finishRestoring(EngineRig.open())
+        next.count(Self.topic(1)) { $0.registered += 1 }
+        next.beginSteps()
+        #expect(next.hasChanges == false)
+        #expect([0, 1, 2].map { next.name(Self.topic($0)) } == (0..<3).map(EngineRig.topicName))
+        #expect([0, 1, 2].map { next.books(Self.topic($0)).accepted } == [0, 4, 5])
+        #expect(next.totals.accepted == 9 && next.totals.registered == 1)
+    }
+
+    @Test("A pause is kept while it lasts, and is a change as long as it is one")
+    func paused() throws {
+        var table = Self.table(2)
+        let before = try #require(Self.records(&table)[1])
+        #expect(table.setPaused(Self.topic(1), true, at: .distantPast) == true)
+        #expect(table.setPaused(Self.topic(1), true, at: .distantPast) == false)
+        let paused = try #require(Self.records(&table)[1])
+        var next = TopicTable(key: HashKey((7, 8)))
+        #expect(paused.withByteView { next.restore(1, $0) } == true)
+        #expect((paused + paused.suffix(1)).withByteView { next.restore(1, $0) } == false, "it is said once")
+        var first = Self.table(1)
+        let other = try #require(Self.records(&first)[0])
+        #expect(other.withByteView { next.restore(0, $0) } == true)
+        try next.finishRestoring(EngineRig.open())
+        next.beginSteps()
+        #expect([0, 1].map { next.isPaused(Self.topic($0)) } == [false, true] && next.hasChanges == false)
+        #expect(next.setPaused(Self.topic(1), false, at: Instant(milliseconds: 7)) == true)
+        #expect(next.resumedAt(Self.topic(1)) == Instant(milliseconds: 7))
+        #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
+    }
+
+    @Test("Pushes that were cancelled are kept where there are any, and nothing is said of them elsewhere")
+    func cancelled() throws {
+        var table = Self.table(1)
+        let before = try #require(Self.records(&table)[0])
+        table.count(Self.topic(0)) { $0.discarded[.cancelled] += 3 }
+        let after = try #require(Self.records(&table)[0])
+        #expect(after.count == before.count + 9)
+        var next = TopicTable(key: HashKey((7, 8)))
+        #expect(after.withByteView { next.restore(0, $0) } == true)
+        try next.finishRestoring(EngineRig.open())
+        #expect(next.books(Self.topic(0)).discarded[.cancelled] == 3)
+    }
+
+    @Test("Records of which one is missing, or has the name of another, are refused", arguments: [[0, 2], [0, 1, 0]])
+    func refused(numbers: [Int]) throws {
+        var table = Self.table(3)
+        let records = Self.records(&table)
+        var next = TopicTable(key: HashKey((7, 8)))
+        for (place, number) in numbers.enumerated() {
+            // Either at its own place, or as the topic that comes next.
+            let place = numbers.count == 3 ? UInt32(place) : UInt32(number)
+            let content = try #require(records[UInt32(number)])
+            #expect(content.withByteView { next.restore(place, $0) } == true)
+        }
+        #expect(throws: StoreError.self) { try next.finishRestoring(EngineRig.open()) }
+    }
+}

@@ -1,0 +1,72 @@
+import Policy
+
+/// A device state in the hands of a test: seconds in, and the parameters kept.
+struct DeviceDriver {
+    var state = DeviceState()
+    var parameters = Parameters()
+    private var lastHandle: UInt64 = 0
+
+    init(_ parameters: [(Parameters.Name, Double)] = []) throws {
+        for (name, value) in parameters { try self.parameters.set(name, to: value) }
+    }
+
+    static func at(_ seconds: Double) -> Instant {
+        Instant(milliseconds: Int64(seconds * 1000))
+    }
+
+    @discardableResult
+    mutating func push(
+        _ priority: Priority,
+        at seconds: Double,
+        expiration: ArrivingPush.Expiration = .absent,
+        workerIsFree: Bool = true
+    ) -> PushReceivedAction {
+        self.lastHandle += 1
+        let push = ArrivingPush(
+            handle: PushHandle(rawValue: self.lastHandle),
+            priority: priority,
+            expiration: expiration
+        )
+        return self.state.pushReceived(push, at: Self.at(seconds), workerIsFree: workerIsFree, self.parameters)
+    }
+
+    @discardableResult
+    mutating func report(_ change: (inout ConditionsReport) -> Void) -> PushHandle? {
+        var report = ConditionsReport()
+        change(&report)
+        return self.state.conditionsReported(report)
+    }
+
+    /// Ends the wake in flight.
+    @discardableResult
+    mutating func end(_ outcome: WakeOutcome, at seconds: Double, restarted: Bool = false) -> WakeEndedAction {
+        let now = Self.at(seconds)
+        return switch outcome {
+        case .newData: self.state.resultReported(.newData, at: now, self.parameters)
+        case .noData: self.state.resultReported(.noData, at: now, self.parameters)
+        case .failed: self.state.resultReported(.failed, at: now, self.parameters)
+        case .expired: self.state.wakeExpired(at: now, self.parameters)
+        case .lost: self.state.wakeLost(at: now, takingBackAttempt: restarted, self.parameters)
+        }
+    }
+
+    mutating func extend(until seconds: Double) -> ExtensionRequestedAction {
+        self.state.extensionRequested(until: Self.at(seconds), self.parameters)
+    }
+
+    mutating func launch(at seconds: Double) {
+        self.state.launched(at: Self.at(seconds), self.parameters)
+    }
+
+    func isLaunchable(_ seconds: Double) -> Bool {
+        self.state.isLaunchable(Self.at(seconds), self.parameters)
+    }
+
+    func interval(_ priority: Priority) -> Double {
+        Double(self.state.interval(priority, self.parameters)) / 1000
+    }
+
+    func eligibleAt(_ priority: Priority) -> Instant {
+        self.state.eligibleAt(priority, self.parameters)
+    }
+}

@@ -1,0 +1,318 @@
+import Policy
+import Testing
+
+@Suite("Lanes")
+struct LaneTests {
+    /// A driver whose device was used and is idle, with a refresh, a processing task and a continued one in flight.
+    private static func busy() throws -> LanesDriver {
+        var driver = try LanesDriver()
+        driver.report(at: 0) { $0.appState = .active }
+        driver.submit("c", .continued(.queue), at: 1)
+        driver.report(at: 2) { $0.appState = .background }
+        driver.submit("p", .processing(.externalPower), at: 3)
+        driver.report(at: 4) { $0.charging = true }
+        #expect(driver.launch(at: 4) == "p")
+        driver.submit("r", .appRefresh, at: 5)
+        #expect(driver.inFlight == ["r", "p", "c"])
+        return driver
+    }
+
+    @Test("A device that only gets pushes keeps nothing of tasks, and its pushes go as without them")
+    func blank() throws {
+        var lanes = try LanesDriver()
+        var device = try DeviceDriver()
+        for (priority, seconds) in [(Priority.considerate, 0.0), (.considerate, 10), (.immediate, 20)] {
+            #expect(lanes.push(priority, at: seconds) == device.push(priority, at: seconds))
+            #expect(lanes.lanes.tasks.isBlank)
+        }
+        #expect(lanes.lanes.device == device.state)
+    }
+
+    @Test("After its last task a device that was never used keeps no more than before the first")
+    func blankAgain() throws {
+        var driver = try LanesDriver()
+        driver.submit("r", .appRefresh, at: 0)
+        #expect(!driver.lanes.tasks.isBlank)
+        driver.push(.considerate, at: 1)
+        _ = driver.succeed("r")
+        #expect(driver.lanes.tasks.isBlank)
+    }
+
+    @Test("What one request and one wake take up is bounded")
+    func sizes() {
+        #expect(MemoryLayout<BackgroundTask>.stride <= 48)
+        #expect(MemoryLayout<TaskWake>.stride <= 120)
+        #expect(MemoryLayout<BackgroundTasks>.stride <= 96)
+    }
+
+    @Test("What no stream takes blocks nothing, and goes first when one does")
+    func slots() throws {
+        var driver = try LanesDriver()
+        driver.submit("r", .appRefresh, at: 0, slotIsFree: false)
+        driver.finish("s", 1, at: 1)
+        let session = driver.name("s")
+        let takesSessions: (LaunchCandidate) -> Bool = {
+            if case .task(let task) = $0 { task.name == session } else { false }
+        }
+        #expect(driver.launch(at: 2, hasSlot: takesSessions) == "s")
+        _ = driver.succeed("s")
+        driver.finish("s", 1, at: 3)
+        #expect(driver.launch(at: 1000) == "r")
+    }
+
+    @Test("A strategy to fail asks for a free slot, to queue does not")
+    func failing() throws {
+        var driver = try LanesDriver()
+        driver.report(at: 0) { $0.appState = .active }
+        let failed = driver.submit("c", .continued(.fail), at: 1, slotIsFree: false)
+        #expect(failed == .refused(.immediateRunIneligible))
+        guard case .waits = driver.submit("d", .continued(.queue), at: 1, slotIsFree: false) else {
+            Issue.record("it should wait")
+            return
+        }
+        #expect(driver.launch(at: 2) == "d")
+    }
+
+    @Test("A continued request ignores its earliest beginning")
+    func earliestBegin() throws {
+        var driver = try LanesDriver()
+        driver.report(at: 0) { $0.appState = .active }
+        driver.submit("c", .continued(.queue), at: 1, earliestBegin: 100)
+        #expect(driver.inFlight == ["c"])
+        driver.submit("d", .continued(.queue), at: 2, earliestBegin: 100)
+        driver.submit("e", .continued(.queue), at: 3)
+        _ = driver.succeed("c")
+        #expect(driver.launch(at: 4) == "d")
+    }
+
+    @Test("A push that is lost has its place again before what arrived in the same millisecond")
+    func places() throws {
+        var driver = try LanesDriver()
+        driver.submit("r", .appRefresh, at: 0)
+        _ = driver.succeed("r")
+        driver.finish("s0", 1, at: 1)
+        driver.push(.considerate, at: 850)
+        driver.finish("s1", 1, at: 850)
+        driver.push(.considerate, at: 850)
+        #expect(driver.launch(at: 900) == "s0")
+        _ = driver.succeed("s0")
+        #expect(driver.launch(at: 1800) == "push")
+        #expect(driver.losePush(at: 1801) == .retries)
+        #expect(driver.launch(at: 1801) == "push")
+        driver.push(.considerate, at: 1802)
+        #expect(driver.losePush(at: 1803) == .absorbed(PushHandle(rawValue: 2)))
+        #expect(driver.launch(at: 1803) == "push")
+        _ = driver.lanes.pushResultReported(.newData, at: LanesDriver.at(1804), driver.parameters)
+        driver.push(.considerate, at: 1805)
+        #expect(driver.launch(at: 2703) == "s1")
+    }
+
+    @Test("Time ends what is in flight lane by lane, and a continued task without the penalty")
+    func expiries() throws {
+        var driver = try Self.busy()
+        var expired: [String] = []
+        while case .taskExpired(let wake, let action) = driver.lanes.timePassed(
+            LanesDriver.at(700),
+            driver.parameters
+        ) {
+            #expect(action == .ended(wake.task))
+            expired.append(driver.text(wake.task))
+        }
+        #expect(expired == ["r", "p", "c"])
+        #expect(driver.lanes.device.penalty == 2)
+    }
+
+    @Test("A success of the continued lane clears no penalty, one of another lane does")
+    func penalties() throws {
+        var driver = try Self.busy()
+        _ = driver.expire("p")
+        _ = driver.succeed("c")
+        #expect(driver.lanes.device.penalty == 1)
+        _ = driver.succeed("r")
+        #expect(driver.lanes.device.penalty == 0)
+    }
+}
+
+// MARK: - Restart, removal, operators
+
+extension LaneTests {
+    @Test("After a restart everything waits again with its place and its attempts, free of charge")
+    func restart() throws {
+        var driver = try Self.busy()
+        let before = driver.lanes.device.spacing
+        for name in ["r", "p", "c"] { _ = driver.lose(name, restarted: true) }
+        #expect(driver.waiting == ["c", "p", "r"])
+        #expect(driver.lanes.tasks.waiting.allSatisfy { $0.attempts == 0 })
+        #expect(driver.lanes.device.spacing == Spacing())
+        #expect(driver.lanes.device.spacing != before)
+        #expect(driver.lanes.tasks.lastProcessing == .distantPast)
+        #expect(driver.launch(at: 6) == "r")
+        #expect(driver.launch(at: 6) == "p")
+        #expect(driver.launch(at: 6) == "c", "a continued task does not ask for the foreground again")
+    }
+
+    @Test("A removed device loses what waits; what is in flight keeps its lane and never waits again")
+    func removal() throws {
+        var driver = try Self.busy()
+        driver.finish("s", 2, at: 6)
+        driver.submit("q", .processing([]), at: 6)
+        driver.push(.considerate, at: 6)
+        let action = driver.lanes.unregistered(at: LanesDriver.at(7), driver.parameters)
+        #expect(action.discardedPush == PushHandle(rawValue: 1))
+        #expect(action.discarded.map(driver.text) == ["s", "q"])
+        #expect(driver.lanes.device.spacing == Spacing())
+        #expect(driver.lanes.tasks.usage == Usage())
+        driver.submit("r", .appRefresh, at: 8)
+        driver.submit("p", .processing([]), at: 8)
+        #expect(driver.launch(at: 8) == nil, "the lanes are taken")
+        #expect(driver.report(at: 9) { $0.batteryLevel = 0.9 }.interrupted.isEmpty)
+        #expect(driver.expire("p").map { if case .ended = $0 { true } else { false } } == true)
+        #expect(driver.lanes.device.penalty == 0)
+        guard case .discarded(let lost, .unregistered, nil)? = driver.lose("r") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(driver.text(lost) == "r")
+        #expect(driver.waiting == ["r", "p"])
+        #expect(driver.launch(at: 10) == "r")
+        #expect(driver.launch(at: 10) == "p")
+    }
+
+    @Test("A session's failure on a removed device discards its transfers")
+    func removedSession() throws {
+        var driver = try LanesDriver()
+        driver.finish("s", 3, at: 0)
+        driver.launch(at: 0)
+        _ = driver.lanes.unregistered(at: LanesDriver.at(1), driver.parameters)
+        guard case .discarded(let task, .unregistered, nil)? = driver.fail("s") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(task.transfers == 3)
+        #expect(driver.lanes.tasks.isBlank)
+    }
+
+    @Test("What a wake of a removed device cost is not put back into the fresh state")
+    func removedCharge() throws {
+        var driver = try LanesDriver()
+        for (name, seconds) in [("first", 0.0), ("second", 1000)] {
+            driver.finish(name, 1, at: seconds)
+            #expect(driver.launch(at: seconds) == name)
+            if name == "first" { _ = driver.succeed(name) }
+        }
+        _ = driver.lanes.unregistered(at: LanesDriver.at(1001), driver.parameters)
+        _ = driver.lose("second")
+        #expect(driver.lanes == DeviceLanes())
+    }
+
+    @Test("A continued task that is lost waits again, but not too often, and not on a device that was removed")
+    func continuedDropped() throws {
+        var lost = try LanesDriver(maxAttempts: 2)
+        var removed = lost
+        lost.report(at: 0) { $0.appState = .active }
+        lost.submit("c", .continued(.fail), at: 0)
+        lost.submit("d", .continued(.queue), at: 0)
+        let name = lost.name("d")
+        let forced = lost.lanes.taskLaunchForced(name, at: LanesDriver.at(1), lost.parameters)
+        #expect(forced == .laneIsFull, "no operator has more run than may")
+        #expect(lost.lose("c").map { if case .waits = $0 { true } else { false } } == true)
+        #expect(lost.launch(at: 1) == "c", "it has kept its place")
+        guard case .discarded(_, .exhausted, nil)? = lost.lose("c") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(lost.waiting == ["d"])
+        removed.report(at: 0) { $0.appState = .active }
+        removed.submit("c", .continued(.queue), at: 0)
+        _ = removed.lanes.unregistered(at: LanesDriver.at(1), removed.parameters)
+        #expect(removed.inFlight == ["c"])
+        guard case .discarded(_, .unregistered, nil)? = removed.lose("c") else {
+            Issue.record("it should be discarded")
+            return
+        }
+        #expect(removed.lanes.tasks.waiting.isEmpty)
+    }
+
+    @Test("An operator launches a request past every hold, and what held it does not interrupt it")
+    func forced() throws {
+        var driver = try LanesDriver()
+        driver.report(at: 0) { $0.lowPowerMode = true }
+        driver.submit("p", .processing(.externalPower), at: 1)
+        #expect(driver.launch(at: 1) == nil)
+        let name = driver.name("p")
+        let other = driver.name("q")
+        #expect(driver.lanes.taskLaunchForced(other, at: LanesDriver.at(2), driver.parameters) == .notWaiting)
+        guard case .launched = driver.lanes.taskLaunchForced(name, at: LanesDriver.at(2), driver.parameters) else {
+            Issue.record("it should launch")
+            return
+        }
+        #expect(driver.lanes.tasks.lastProcessing == .distantPast)
+        driver.submit("p", .processing([]), at: 3)
+        #expect(driver.lanes.taskLaunchForced(name, at: LanesDriver.at(3), driver.parameters) == .laneIsFull)
+        #expect(driver.report(at: 4) { $0.batteryLevel = 0.9 }.interrupted.isEmpty)
+        #expect(driver.report(at: 5) { $0.thermalState = .serious }.interrupted.count == 1)
+    }
+
+    @Test("More time is given to the short lane and to processing, within the same bound, and not by progress")
+    func extensions() throws {
+        var driver = try Self.busy()
+        func extend(_ name: String, _ seconds: Double) throws -> ExtensionRequestedAction? {
+            let arrival = try #require(driver.wake(name)).task.arrival
+            return driver.lanes.taskExtensionRequested(arrival, until: LanesDriver.at(seconds), driver.parameters)
+        }
+        #expect(try extend("r", 20) == .unchanged(LanesDriver.at(35)))
+        #expect(try extend("r", 100) == .extended(LanesDriver.at(100)))
+        #expect(try extend("r", 1000) == .extended(LanesDriver.at(305)))
+        #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
+        #expect(try extend("p", 5000) == .extended(LanesDriver.at(874)))
+        #expect(try extend("c", 5000) == nil)
+    }
+
+    @Test("Progress that is more than ever before moves the deadline of a continued task, and of no other")
+    func progress() throws {
+        var driver = try Self.busy()
+        func report(_ name: String, _ completed: UInt64, at seconds: Double) throws -> Instant? {
+            let arrival = try #require(driver.wake(name)).task.arrival
+            return driver.lanes.progressReported(
+                arrival,
+                completed: completed,
+                at: LanesDriver.at(seconds),
+                driver.parameters
+            )
+        }
+        #expect(try report("c", 0, at: 10) == LanesDriver.at(61))
+        #expect(try report("c", 5, at: 20) == LanesDriver.at(80))
+        #expect(try report("c", 5, at: 30) == LanesDriver.at(80))
+        #expect(try report("c", 4, at: 40) == LanesDriver.at(80))
+        #expect(try report("p", 4, at: 40) == nil)
+    }
+
+    @Test("All requests are cancelled at once, sessions stay")
+    func cancelAll() throws {
+        var driver = try Self.busy()
+        driver.submit("q", .processing([]), at: 6)
+        driver.finish("s", 1, at: 6)
+        let action = driver.lanes.allCancelled()
+        #expect(action.dropped.map(driver.text) == ["q"])
+        #expect(action.ended.map { driver.text($0.task) } == ["c"])
+        #expect(driver.inFlight == ["r", "p"])
+        #expect(driver.waiting == ["s"])
+        guard case .discarded(_, .cancelled, nil)? = driver.lose("p") else {
+            Issue.record("it should be discarded")
+            return
+        }
+    }
+
+    @Test("A lower continuedMax ends nothing, and nothing more launches until there is room")
+    func reload() throws {
+        var driver = try LanesDriver([(.continuedMax, 2)])
+        driver.report(at: 0) { $0.appState = .active }
+        for name in ["a", "b", "c"] { driver.submit(name, .continued(.queue), at: 1) }
+        try driver.parameters.tasks.set(.continuedMax, to: 1)
+        #expect(driver.inFlight == ["a", "b"])
+        _ = driver.succeed("a")
+        #expect(driver.launch(at: 2) == nil)
+        _ = driver.succeed("b")
+        #expect(driver.launch(at: 2) == "c")
+    }
+}

@@ -1,0 +1,120 @@
+import Policy
+
+/// The lanes of a device in the hands of a test: seconds in, names as text, and the parameters kept.
+struct LanesDriver {
+    var lanes = DeviceLanes()
+    var parameters = Parameters()
+    private var names: [String] = []
+    private var lastHandle: UInt64 = 0
+
+    init(_ parameters: [(TaskParameters.Name, Double)] = [], maxAttempts: Double = 3) throws {
+        for (name, value) in parameters { try self.parameters.tasks.set(name, to: value) }
+        try self.parameters.set(.maxAttempts, to: maxAttempts)
+    }
+
+    static func at(_ seconds: Double) -> Instant {
+        Instant(milliseconds: Int64(seconds * 1000))
+    }
+
+    mutating func name(_ text: String) -> TaskName {
+        if !self.names.contains(text) { self.names.append(text) }
+        return TaskName(rawValue: UInt64(self.names.firstIndex(of: text) ?? 0))
+    }
+
+    func text(_ task: BackgroundTask) -> String { self.names[Int(task.name.rawValue)] }
+
+    /// What waits, by arrival.
+    var waiting: [String] { self.lanes.tasks.waiting.map(self.text) }
+
+    /// What is in flight but pushes, lane by lane.
+    var inFlight: [String] { self.lanes.tasks.inFlight.map { self.text($0.task) } }
+
+    /// The wake in flight of a name; the first of several.
+    func wake(_ text: String) -> TaskWake? {
+        self.lanes.tasks.inFlight.first { self.text($0.task) == text }
+    }
+
+    @discardableResult
+    mutating func submit(
+        _ name: String,
+        _ kind: TaskSubmission.Kind,
+        at seconds: Double,
+        earliestBegin: Double? = nil,
+        slotIsFree: Bool = true
+    ) -> TaskSubmittedAction {
+        let submission = TaskSubmission(
+            name: self.name(name),
+            kind: kind,
+            earliestBegin: earliestBegin.map(Self.at)
+        )
+        return self.lanes.submitted(
+            submission,
+            at: Self.at(seconds),
+            isPermitted: true,
+            slotIsFree: slotIsFree,
+            self.parameters
+        )
+    }
+
+    @discardableResult
+    mutating func finish(_ session: String, _ count: UInt64, at seconds: Double) -> TransfersFinishedAction {
+        let name = self.name(session)
+        return self.lanes.transfersFinished(name, count: count, at: Self.at(seconds))
+    }
+
+    @discardableResult
+    mutating func push(_ priority: Priority, at seconds: Double) -> PushReceivedAction {
+        self.lastHandle += 1
+        let handle = PushHandle(rawValue: self.lastHandle)
+        let push = ArrivingPush(handle: handle, priority: priority, expiration: .absent)
+        return self.lanes.pushReceived(push, at: Self.at(seconds), workerIsFree: true, self.parameters)
+    }
+
+    @discardableResult
+    mutating func report(
+        at seconds: Double,
+        _ change: (inout ConditionsReport) -> Void
+    ) -> LaneConditionsAction {
+        var report = ConditionsReport()
+        change(&report)
+        return self.lanes.conditionsReported(report, at: Self.at(seconds), self.parameters)
+    }
+
+    /// Launches what is next, if anything is.
+    ///
+    /// - Returns: its name; "push" for a push.
+    @discardableResult
+    mutating func launch(at seconds: Double, hasSlot: (LaunchCandidate) -> Bool = { _ in true }) -> String? {
+        switch self.lanes.nextLaunch(at: Self.at(seconds), self.parameters, hasSlot: hasSlot) {
+        case nil: return nil
+        case .push:
+            self.lanes.pushLaunched(at: Self.at(seconds), self.parameters)
+            return "push"
+        case .task(let task):
+            self.lanes.taskLaunched(task.arrival, at: Self.at(seconds), self.parameters)
+            return self.text(task)
+        }
+    }
+
+    mutating func losePush(at seconds: Double) -> WakeEndedAction {
+        self.lanes.pushLost(at: Self.at(seconds), takingBackAttempt: false, self.parameters)
+    }
+
+    mutating func succeed(_ name: String) -> TaskEndedAction? {
+        self.wake(name).map { self.lanes.taskReported($0.task.arrival, .success, self.parameters) }
+    }
+
+    mutating func fail(_ name: String) -> TaskEndedAction? {
+        self.wake(name).map { self.lanes.taskReported($0.task.arrival, .failure, self.parameters) }
+    }
+
+    mutating func expire(_ name: String) -> TaskEndedAction? {
+        self.wake(name).map { self.lanes.taskExpired($0.task.arrival, self.parameters) }
+    }
+
+    mutating func lose(_ name: String, restarted: Bool = false) -> TaskEndedAction? {
+        self.wake(name).map {
+            self.lanes.taskLost($0.task.arrival, takingBackAttempt: restarted, self.parameters)
+        }
+    }
+}

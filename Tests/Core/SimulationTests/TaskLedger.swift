@@ -1,0 +1,561 @@
+import Policy
+import WakeGateTestKit
+
+/// Follows one device by the events of a trace and the lines of the outcome, and notes each promise that is broken.
+///
+/// It knows what waits, what is in flight, and which launches were charged. What may launch it works out from that
+/// history when it is asked, and it never decides what does.
+struct TaskLedger {
+    /// What waits longer has the smaller one.
+    struct Place: Comparable {
+        var since: Int64
+        var arrival: Int
+
+        static func < (left: Place, right: Place) -> Bool {
+            (left.since, left.arrival) < (right.since, right.arrival)
+        }
+    }
+
+    /// A push, a request or a session that waits or is in flight.
+    struct Item {
+        var name: String
+        var kind: String
+        var place: Place
+        var needsNetwork = false
+        var needsPower = false
+        var count = 0
+        var attempts: Int64 = 0
+        /// Of a push.
+        var priority = 5
+        var expiry = Int64.max
+
+        var lane: String { ["processing", "continued"].contains(self.kind) ? self.kind : "short" }
+        var isRequest: Bool { self.kind != "push" && self.kind != "urlSession" }
+
+        func isNamesake(_ other: Item) -> Bool {
+            self.name == other.name && self.isRequest == other.isRequest && self.kind != "push" && other.kind != "push"
+        }
+    }
+
+    struct Flight {
+        var item: Item
+        var launchedAt: Int64
+        /// What its script makes of it, and when.
+        var end: (outcome: String, moment: Int64)
+        var isCharged: Bool
+        var isCancelled = false
+    }
+
+    struct Charge {
+        var moment: Int64
+        /// Whether it came on the immediate allowance, before the interval was over.
+        var jumped: Bool
+    }
+
+    /// A line that has to come next.
+    struct Must: Equatable {
+        var event: String
+        var name: String
+        var word: String
+    }
+
+    let name: String
+    let trace: TaskTrace
+    private(set) var violations: [String] = []
+    private(set) var sightings = Sightings()
+    private(set) var books = Summary()
+    private(set) var waiting: [Item] = []
+    private(set) var flights: [Flight] = []
+
+    private var state = DeviceFacts()
+    private var now: Int64 = 0
+    /// When a line or an event last came.
+    private var changed: Int64 = -1
+    private var arrivals = 0
+    private var musts: [Must] = []
+    /// The submission whose line has to come next.
+    private var submission: TaskTrace.Request?
+    /// The push whose line has to come next.
+    private var arriving: Item?
+    private var penalty: Int64 = 0
+    /// The short lane's launches that were charged and not lost.
+    private var charges: [Charge] = []
+    private var processingLaunches: [Int64] = []
+    private var lastUse: Int64?
+    private var hours: [Int64] = []
+    private var turns: [String: Int] = [:]
+
+    init(name: String, trace: TaskTrace) {
+        self.name = name
+        self.trace = trace
+    }
+
+    private mutating func broke(_ what: String) {
+        self.violations.append("\(what) (device \(self.name) at \(self.now) ms)")
+    }
+
+    private mutating func moved(to moment: Int64) {
+        if moment < self.now { self.broke("order: time runs backwards") }
+        if moment > self.trace.until ?? .max { self.broke("end: something happens after the end") }
+        self.now = moment
+        for flight in self.flights where flight.end.moment < moment {
+            self.broke("overdue: \(flight.item.name) should be \(flight.end.outcome) since \(flight.end.moment) ms")
+        }
+        for item in self.waiting where item.expiry < moment && !self.musts.contains(where: { $0.name == item.name }) {
+            self.broke("overdue: \(item.name) waits past its life")
+        }
+    }
+
+    /// All lines until `moment` have come; an event comes next, or the end.
+    mutating func settled(at moment: Int64) {
+        if let must = self.musts.first { self.broke("missing: \(must)") }
+        if let request = self.submission { self.broke("missing: nothing was said of \(request.identifier)") }
+        self.musts = []
+        self.submission = nil
+        self.moved(to: moment)
+        for flight in self.flights where flight.end.moment <= moment {
+            self.broke("overdue: \(flight.item.name) should be \(flight.end.outcome)")
+        }
+        for item in self.waiting where self.mayLaunch(item, at: moment) {
+            self.broke("idle: \(item.name) may launch and does not")
+        }
+    }
+}
+
+// MARK: - What may launch
+
+extension TaskLedger {
+    private func isFull(_ lane: String) -> Bool {
+        let count = Int64(self.flights.count { $0.item.lane == lane })
+        return count >= (lane == "continued" ? self.trace.taskLimits.continuedMax : 1)
+    }
+
+    /// Whether the device's state keeps `item` back.
+    private func isHeld(_ item: Item, at moment: Int64) -> Bool {
+        let state = self.state
+        let isHot = state.thermalState == "critical" || state.thermalState == "serious"
+        switch item.kind {
+        case "push": return state.isHeld(item.priority, criticalBattery: self.trace.limits.criticalBattery)
+        case "urlSession": return state.isHeld(5, criticalBattery: self.trace.limits.criticalBattery)
+        case "continued": return state.thermalState == "critical"
+        default: break
+        }
+        if state.appState != "background" || state.backgroundRefresh != "available" || isHot { return true }
+        if state.batteryLevel < self.trace.limits.criticalBattery && !state.charging { return true }
+        let window = self.trace.taskLimits.usageWindow
+        if window > 0, let last = self.lastUse, moment - last >= window { return true }
+        if item.kind == "appRefresh" { return !state.network }
+        return state.lowPowerMode || item.needsNetwork && !state.network || item.needsPower && !state.charging
+    }
+
+    /// From when the interval, the allowance and the budget allow what has `priority`; the past while the device is in
+    /// use.
+    private func eligible(_ priority: Int = 5) -> Int64 {
+        let limits = self.trace.limits
+        guard !self.state.isActive, let last = self.charges.last?.moment else { return .min }
+        var window = self.charges[0].moment
+        var count: Int64 = 0
+        var allowance = Int64.min
+        for charge in self.charges {
+            if charge.moment >= window + limits.budgetWindow { (window, count) = (charge.moment, 0) }
+            count += 1
+            if charge.jumped { allowance = max(allowance, charge.moment) + limits.immediateRefill }
+        }
+        var spaced = last + limits.interval(penalty: self.penalty, priority: priority, self.state)
+        if priority == 10 {
+            // Before the first jump all of the allowance is left.
+            let refilled = (limits.immediateBurst - 1) * limits.immediateRefill
+            spaced = allowance == .min ? .min : min(spaced, allowance - refilled)
+        }
+        return count < limits.dailyLaunches ? spaced : max(spaced, window + limits.budgetWindow)
+    }
+
+    /// When a refresh that may launch from `moment` on launches, to come before habitual use.
+    private func putOff(_ moment: Int64) -> Int64 {
+        let (flex, lead) = (self.trace.taskLimits.refreshFlex, self.trace.taskLimits.refreshLead)
+        guard flex > 0, let last = self.hours.last else { return moment }
+        let remembered = Set(self.hours.filter { $0 > last - 168 })
+        func isHabitual(_ hour: Int64) -> Bool { remembered.count { ($0 - hour) % 24 == 0 } >= 3 }
+        if isHabitual((moment + lead) / 3_600_000) { return moment }
+        var hour = (moment + lead) / 3_600_000 + 1
+        while hour * 3_600_000 - lead <= moment + flex {
+            if isHabitual(hour) { return hour * 3_600_000 - lead }
+            hour += 1
+        }
+        return moment
+    }
+
+    /// Whether `item` may launch at `moment`.
+    private func mayLaunch(_ item: Item, at moment: Int64) -> Bool {
+        guard !self.isFull(item.lane), !self.isHeld(item, at: moment), moment < item.expiry else { return false }
+        switch item.kind {
+        case "continued": return true
+        case "urlSession": return moment >= self.eligible()
+        case "appRefresh": return moment >= self.putOff(max(item.place.since, self.eligible()))
+        case "push": return moment >= self.eligible(item.priority)
+        default:
+            guard moment >= item.place.since else { return false }
+            var interval = self.trace.taskLimits.processingInterval
+            for _ in 0..<self.penalty { interval *= 2 }
+            interval = min(interval, max(self.trace.taskLimits.processingInterval, self.trace.limits.maxInterval))
+            return self.processingLaunches.last.map { moment >= $0 + interval } ?? true
+        }
+    }
+}
+
+// MARK: - Events
+
+extension TaskLedger {
+    mutating func happens(_ event: TaskTrace.Event) {
+        switch event {
+        case .push(let name, let priority, let expiration):
+            let life = expiration.map { $0 == 0 ? self.now : $0 } ?? self.now + self.trace.limits.defaultTTL
+            var item = Item(name: name, kind: "push", place: Place(since: self.now, arrival: self.arrived()))
+            (item.priority, item.expiry) = (priority, life)
+            self.arriving = item
+        case .submit(let request): self.submission = request
+        case .finished(let session, let count): self.finished(session, count)
+        case .cancel(let identifier): self.cancelled(identifier)
+        case .report(let state): self.reported(state)
+        }
+        self.changed = self.now
+    }
+
+    private mutating func arrived() -> Int {
+        self.arrivals += 1
+        return self.arrivals
+    }
+
+    private mutating func finished(_ session: String, _ count: Int) {
+        if let index = self.waiting.firstIndex(where: { $0.kind == "urlSession" && $0.name == session }) {
+            self.waiting[index].count += count
+            self.sightings.saw("session.takenUp")
+        } else if self.waiting.count(where: { $0.kind == "urlSession" }) >= 8 {
+            self.books.sessions.refused += count
+            self.sightings.saw("session.refused")
+            return
+        } else {
+            var item = Item(name: session, kind: "urlSession", place: Place(since: self.now, arrival: self.arrived()))
+            item.count = count
+            self.waiting.append(item)
+        }
+        self.books.sessions.finished += count
+    }
+
+    private mutating func cancelled(_ identifier: String) {
+        let isMeant = { (item: Item) in item.isRequest && item.name == identifier }
+        self.books.tasks.cancelled += self.waiting.count(where: isMeant)
+        self.waiting.removeAll(where: isMeant)
+        for index in self.flights.indices where isMeant(self.flights[index].item) {
+            self.flights[index].isCancelled = true
+            guard self.flights[index].item.kind == "continued" else { continue }
+            self.musts.append(Must(event: "result", name: identifier, word: "cancelled"))
+        }
+    }
+
+    private mutating func reported(_ state: DeviceFacts) {
+        let before = self.state
+        self.state = state
+        if before.isActive != state.isActive { self.lastUse = self.now }
+        if !before.isActive && state.isActive { self.hours.append(self.now / 3_600_000) }
+        let isQuit = before.appState != "forceQuit" && state.appState == "forceQuit"
+        if isQuit {
+            let quit = self.waiting.filter { $0.kind == "push" } + self.waiting.filter { $0.kind == "continued" }
+            self.musts += quit.map { Must(event: "discard", name: $0.name, word: "forceQuit") }
+        }
+        for lane in ["processing", "continued"] {
+            for flight in self.flights where flight.item.lane == lane {
+                let lastUse = self.lastUse
+                // What nobody used for long is not interrupted for it.
+                self.lastUse = nil
+                let isHeld = self.isHeld(flight.item, at: self.now)
+                self.lastUse = lastUse
+                guard isHeld || isQuit && lane == "continued" else { continue }
+                self.musts.append(Must(event: "result", name: flight.item.name, word: "interrupted"))
+            }
+        }
+    }
+}
+
+// MARK: - Lines of pushes
+
+extension TaskLedger {
+    mutating func follow(_ line: OutcomeLine) {
+        self.moved(to: line.moment.milliseconds)
+        switch line.event {
+        case .push(let disposition): self.pushed(line.apnsID, disposition)
+        case .launch(let coalesced, let attempt):
+            self.launched(line.apnsID, "push", count: Int(coalesced), Int64(attempt))
+        case .result(let outcome): self.ended(line.apnsID, isRequest: nil, outcome.rawValue)
+        case .discard(let reason): self.dropped(line.apnsID, isRequest: nil, reason.rawValue)
+        }
+        self.changed = self.now
+    }
+
+    private mutating func pushed(_ name: String, _ disposition: OutcomeLine.Disposition) {
+        guard var item = self.arriving, item.name == name else { return self.broke("order: \(name) did not arrive") }
+        self.arriving = nil
+        guard disposition != .discarded else {
+            self.musts.append(Must(event: "discard", name: name, word: "expired"))
+            return
+        }
+        if let index = self.waiting.firstIndex(where: { $0.kind == "push" }) {
+            item = Self.joined(item, self.waiting.remove(at: index))
+        }
+        self.waiting.append(item)
+        if disposition == .launched { self.musts.append(Must(event: "launch", name: name, word: "push")) }
+    }
+
+    /// `newer`, which takes the promises and the place of `older`.
+    private static func joined(_ newer: Item, _ older: Item) -> Item {
+        var item = newer
+        item.place = min(newer.place, older.place)
+        item.count += older.count + 1
+        item.priority = max(newer.priority, older.priority)
+        item.expiry = max(newer.expiry, older.expiry)
+        return item
+    }
+}
+
+// MARK: - Lines of requests and sessions
+
+extension TaskLedger {
+    mutating func follow(_ line: TaskLine) {
+        self.moved(to: line.moment.milliseconds)
+        let (name, isRequest) =
+            switch line.subject {
+            case .task(let name): (name, true)
+            case .session(let name): (name, false)
+            }
+        switch line.event {
+        case .submit(let disposition): self.submitted(name, disposition.name)
+        case .launch(let kind, let transfers, let attempt):
+            self.launched(name, kind.rawValue, count: Int(transfers), Int64(attempt))
+        case .result(let outcome): self.ended(name, isRequest: isRequest, outcome.rawValue)
+        case .discard(let reason): self.dropped(name, isRequest: isRequest, reason.rawValue)
+        }
+        self.changed = self.now
+    }
+
+    private func refusal(_ request: TaskTrace.Request) -> TaskRefusal? {
+        let isContinued = request.kind == "continued"
+        if let permitted = self.trace.permitted, !permitted.contains(request.identifier) { return .notPermitted }
+        if !isContinued && self.state.backgroundRefresh != "available" { return .unavailable }
+        if isContinued && !self.state.isActive { return .notForeground }
+        let others = self.waiting.count { $0.kind == request.kind && $0.name != request.identifier }
+        if others + 1 > (request.kind == "appRefresh" ? 1 : 10) { return .tooManyPendingTaskRequests }
+        let isStuck = self.isFull("continued") || self.state.thermalState == "critical"
+        return request.fails && isStuck ? .immediateRunIneligible : nil
+    }
+
+    private mutating func submitted(_ name: String, _ disposition: String) {
+        guard let request = self.submission, request.identifier == name else {
+            return self.broke("order: \(name) was not submitted")
+        }
+        self.submission = nil
+        self.sightings.saw("submit.\(disposition)")
+        if let refusal = self.refusal(request) {
+            if disposition != refusal.rawValue { self.broke("refusal: \(name) is \(disposition), not \(refusal)") }
+            self.books.tasks.refused[refusal, default: 0] += 1
+            return
+        }
+        self.books.tasks.submitted += 1
+        let before = self.waiting.count
+        self.waiting.removeAll { $0.isRequest && $0.name == name }
+        self.books.tasks.replaced += before - self.waiting.count
+        let earliest = request.kind == "continued" ? self.now : request.earliestBegin ?? self.now
+        let place = Place(since: max(self.now, earliest), arrival: self.arrived())
+        var item = Item(name: name, kind: request.kind, place: place)
+        (item.needsNetwork, item.needsPower) = (request.needsNetwork, request.needsPower)
+        let isLaunched = self.mayLaunch(item, at: self.now)
+        self.waiting.append(item)
+        let expected = isLaunched ? "launched" : before > self.waiting.count - 1 ? "replaced" : "scheduled"
+        if disposition != expected { self.broke("disposition: \(name) is \(disposition), not \(expected)") }
+        if isLaunched { self.musts.append(Must(event: "launch", name: name, word: request.kind)) }
+    }
+}
+
+// MARK: - Wakes
+
+extension TaskLedger {
+    /// Whether the line is the one that had to come next, if any had to.
+    private mutating func isDue(_ must: Must) -> Bool {
+        guard let first = self.musts.first else { return false }
+        if first == must {
+            self.musts.removeFirst()
+            return true
+        }
+        self.broke("missing: \(first) before \(must)")
+        self.musts = []
+        return false
+    }
+
+    private mutating func launched(_ name: String, _ kind: String, count: Int, _ attempt: Int64) {
+        let isAtOnce = self.isDue(Must(event: "launch", name: name, word: kind))
+        guard let index = self.waiting.firstIndex(where: { $0.name == name && $0.kind == kind }) else {
+            return self.broke("conservation: \(name) launched and does not wait")
+        }
+        var item = self.waiting[index]
+        // A push that may be now or never launches at the moment of its expiry.
+        var alive = item
+        if isAtOnce, kind == "push" { alive.expiry = .max }
+        self.sightings.saw("launch.\(kind)")
+        let eligible = max(item.place.since, self.eligible())
+        if kind == "appRefresh" { self.sawRefresh(eligible) }
+        if self.isFull(item.lane) { self.broke("room: \(name) launched beside another") }
+        if !self.mayLaunch(alive, at: self.now) { self.broke("too early: \(name) may not launch") }
+        if self.changed < self.now, self.mayLaunch(item, at: self.now - 1) { self.broke("too late: \(name)") }
+        for other in self.waiting
+        where other.lane == item.lane && other.place < item.place && self.mayLaunch(other, at: self.now) {
+            self.broke("turn: \(name) launched before \(other.name)")
+        }
+        item.attempts += 1
+        if item.attempts != attempt || attempt > self.trace.limits.maxAttempts {
+            self.broke("attempts: \(name) is at \(attempt), not \(item.attempts)")
+        }
+        if item.count != count { self.broke("count: \(name) stands for \(count), not \(item.count)") }
+        self.waiting.remove(at: index)
+        let isCharged = item.lane == "short" && !self.state.isActive
+        if isCharged { self.charge(item) }
+        if kind == "processing" { self.processingLaunches.append(self.now) }
+        let end = self.end(item)
+        self.flights.append(Flight(item: item, launchedAt: self.now, end: end, isCharged: isCharged))
+    }
+
+    private mutating func sawRefresh(_ eligible: Int64) {
+        if self.putOff(eligible) > eligible { self.sightings.saw("refresh.putOff") }
+        let habits = Set(self.hours.map { $0 % 24 })
+        let (hour, hourOfLead) = (self.now / 3_600_000, (self.now + self.trace.taskLimits.refreshLead) / 3_600_000)
+        if hourOfLead > hour, habits.contains(hourOfLead % 24) { self.sightings.saw("refresh.inLead") }
+    }
+
+    private mutating func charge(_ item: Item) {
+        let priority = item.kind == "push" ? item.priority : 5
+        let interval = self.trace.limits.interval(penalty: self.penalty, priority: 10, self.state)
+        let jumped = priority == 10 && self.now < (self.charges.last?.moment ?? .min / 2) + interval
+        if jumped { self.sightings.saw("push.jumped") }
+        self.charges.append(Charge(moment: self.now, jumped: jumped))
+    }
+
+    /// How and when a wake that is launched now ends by itself.
+    private mutating func end(_ item: Item) -> (outcome: String, moment: Int64) {
+        let key = item.kind == "push" ? "worker" : item.isRequest ? "task \(item.name)" : "session \(item.name)"
+        let turn = self.turns[key, default: 0]
+        self.turns[key] = turn + 1
+        let reliable = [TaskTrace.Answer(outcome: "success", delay: 1000)]
+        let answers = item.kind == "push" ? self.trace.worker : self.trace.answers[item.name] ?? reliable
+        let answer = answers[turn % answers.count]
+        let answeredAt = answer.outcome == "none" ? Int64.max : self.now + answer.delay
+        var deadline = self.now
+        switch item.kind {
+        case "processing": deadline += self.trace.taskLimits.processingWindow
+        case "continued":
+            deadline += self.trace.taskLimits.progressWindow
+            var advance = self.now + (answer.advance ?? .max / 2)
+            while advance < deadline, advance < self.now + answer.delay {
+                deadline = advance + self.trace.taskLimits.progressWindow
+                advance += answer.advance ?? 0
+            }
+        default: deadline += self.trace.limits.executionWindow
+        }
+        return answeredAt < deadline ? (answer.outcome, answeredAt) : ("expired", deadline)
+    }
+
+    private mutating func ended(_ name: String, isRequest: Bool?, _ outcome: String) {
+        let isDue = self.isDue(Must(event: "result", name: name, word: outcome))
+        let index = self.flights.firstIndex { flight in
+            let isOne = flight.item.name == name && (flight.item.kind == "push") == (isRequest == nil)
+            let isKind = isRequest == nil || flight.item.isRequest == isRequest
+            return isOne && isKind && (isDue || flight.end == (outcome, self.now))
+        }
+        guard let index else { return self.broke("end: \(name) is \(outcome), and nothing of it ends so now") }
+        var flight = self.flights.remove(at: isDue ? self.interruptible(name, outcome) ?? index : index)
+        self.sightings.saw("\(flight.item.kind).\(outcome)")
+        self.count(flight.item, TaskOutcome(rawValue: outcome))
+        let isContinued = flight.item.kind == "continued"
+        if ["success", "newData"].contains(outcome), !isContinued { self.penalty = 0 }
+        if outcome == "expired", !isContinued { self.penalty = min(self.penalty + 1, self.trace.limits.maxPenalty) }
+        if outcome == "lost" {
+            if flight.isCharged { self.charges.removeLast() }
+            if flight.item.kind == "processing" { self.processingLaunches.removeLast() }
+        }
+        let retries = flight.item.isRequest ? ["lost"] : ["lost", "failure", "failed", "expired"]
+        guard retries.contains(outcome) else {
+            if flight.item.kind == "urlSession" { self.books.sessions.completed += flight.item.count }
+            return
+        }
+        if ["failed", "expired"].contains(outcome) { flight.item.priority = min(flight.item.priority, 5) }
+        self.retry(flight)
+    }
+
+    /// The wake that an event ends: of processing, and of what was cancelled or is continued.
+    private func interruptible(_ name: String, _ outcome: String) -> Int? {
+        self.flights.firstIndex {
+            $0.item.name == name && (outcome == "cancelled" ? $0.isCancelled : $0.item.lane != "short")
+                && $0.item.isRequest && (outcome != "cancelled" || $0.item.kind == "continued")
+        }
+    }
+
+    private mutating func count(_ item: Item, _ outcome: TaskOutcome?) {
+        guard let outcome, item.kind != "push" else { return }
+        if item.isRequest { self.books.tasks.results[outcome, default: 0] += 1 }
+        if !item.isRequest { self.books.sessions.results[outcome, default: 0] += 1 }
+    }
+
+    private mutating func retry(_ flight: Flight) {
+        let item = flight.item
+        let isExhausted = item.attempts >= self.trace.limits.maxAttempts
+        let exhausted = Must(event: "discard", name: item.name, word: "exhausted")
+        if flight.isCancelled {
+            self.musts.append(Must(event: "discard", name: item.name, word: "cancelled"))
+            self.waiting.append(item)
+            return
+        }
+        let other = self.waiting.firstIndex {
+            item.kind == "push" ? $0.kind == "push" : $0.isNamesake(item)
+        }
+        if let other, !item.isRequest {
+            self.sightings.saw("retry.takenUp")
+            if item.kind == "push" {
+                self.waiting[other] = Self.joined(self.waiting[other], item)
+            } else {
+                self.waiting[other].place = min(self.waiting[other].place, item.place)
+                self.waiting[other].count += item.count
+            }
+            return
+        }
+        if let other {
+            self.books.tasks.replaced += 1
+            self.sightings.saw("retry.twin")
+            if self.waiting[other].place.arrival > item.place.arrival { return }
+            self.waiting.remove(at: other)
+        }
+        if isExhausted {
+            self.musts.append(exhausted)
+        } else if item.kind == "push", item.expiry <= self.now {
+            self.musts.append(Must(event: "discard", name: item.name, word: "expired"))
+        }
+        self.waiting.append(item)
+    }
+
+    private mutating func dropped(_ name: String, isRequest: Bool?, _ reason: String) {
+        let isDue = self.isDue(Must(event: "discard", name: name, word: reason))
+        self.sightings.saw("\(isRequest == nil ? "push" : isRequest == true ? "task" : "session").\(reason)")
+        // Of twins the one that was lost stands behind the one that waits.
+        let index = self.waiting.lastIndex {
+            let isKind = isRequest == nil ? $0.kind == "push" : $0.kind != "push" && $0.isRequest == isRequest
+            return $0.name == name && isKind
+        }
+        guard let index else {
+            if isRequest != nil || !isDue { self.broke("conservation: \(name) was dropped and does not wait") }
+            return
+        }
+        let item = self.waiting.remove(at: index)
+        if !isDue, item.kind != "push" || item.expiry != self.now {
+            self.broke("conservation: \(name) was dropped for nothing (\(reason))")
+        }
+        guard let reason = TaskDiscardReason(rawValue: reason), isRequest != nil else { return }
+        if item.isRequest { self.books.tasks.discarded[reason, default: 0] += 1 }
+        if !item.isRequest { self.books.sessions.discarded[reason, default: 0] += item.count }
+    }
+}

@@ -1,0 +1,207 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+extension DispatchSimulation {
+    /// Faults first, then quiet with good workers until everything has ended.
+    ///
+    /// - Parameters:
+    ///   - deadStep: the step at which the gateway dies for certain.
+    ///   - death: how it then dies.
+    ///   - drainStep: the step at which it begins to shut down; what never dies ends with that.
+    /// - Returns: the first fault that was found, and the step at which it was.
+    func run(
+        steps: Int,
+        dyingAt deadStep: Int? = nil,
+        _ death: SimulatedDeath = .kill,
+        drainingAt drainStep: Int? = nil
+    ) -> String? {
+        for step in 0..<steps {
+            if step == deadStep { self.die(death) }
+            if step == drainStep { self.drain() }
+            self.pass(self.someTime())
+            self.answer()
+            for _ in 0..<self.generator.number(in: 1...3) { self.act() }
+            if self.repeats.once(in: 2), !self.isDraining { self.repeatPush() }
+            if self.webhooks.once(in: 4) { self.actAsWebhook() }
+            self.actOnTasks()
+            if self.waiting.once(in: 3) { self.actOnWaiting() }
+            if let fault = self.fault { return "step \(step): \(fault)" }
+        }
+        if drainStep != nil { self.endDrain() }
+        if drainStep == nil || self.lives != nil { self.calm() }
+        self.coverage.add(self.rig.engine.totals)
+        self.coverage.stalls += self.models.checker.stalls
+        self.coverage.exactLaunches += self.models.spacing.exact
+        self.coverage.jumps += self.models.spacing.jumps
+        return self.fault.map { "after the faults: \($0)" }
+    }
+
+    private func someTime() -> Int64 {
+        // Often to the very moment at which something is due, where rules meet.
+        if self.generator.once(in: 3), let due = self.rig.engine.nextDue {
+            return min(max(0, due.milliseconds - self.now.milliseconds), 600_000)
+        }
+        return self.generator.pick([0, 0, 1, 250, 1000, 5000, 30_000, 61_000, 240_000])
+    }
+
+    private func act() {
+        if self.lives != nil {
+            if self.generator.once(in: 30) { self.setWallClock() }
+            // Workers come back to a gateway that was gone.
+            if self.workers.count < 2 { self.subscribeSomebody() }
+            if self.generator.once(in: 8) { return self.reanswer() }
+        }
+        let device = self.generator.number(below: self.deviceCount)
+        switch self.generator.number(below: 44) {
+        case 0..<18: if !self.isDraining { self.pushSomething(device) }
+        case 18..<23: self.subscribeSomebody()
+        case 23..<26: if let stream = self.someStream() { self.endStream(stream) }
+        case 26..<28:
+            if let stream = self.someStream() { self.pause(stream, self.generator.once(in: 3)) }
+        case 28..<32: self.reportConditions(device)
+        case 32: self.unregister(device)
+        case 33..<35: self.register(device)
+        case 35..<37: self.simulateLaunch(device)
+        case 37: self.simulateExpiration(device)
+        case 38..<41: self.extendSomething()
+        case 41: if self.generator.once(in: 2), let stream = self.someStream() { self.drain(stream) }
+        default: self.misanswer()
+        }
+    }
+
+    private func pushSomething(_ device: Int) {
+        let expiration = self.generator.pick(
+            [
+                .absent, .absent, .nowOrNever, .at(self.now), .at(self.now + 1), .at(self.now + 40_000),
+                .at(self.now + 600_000),
+            ] as [ArrivingPush.Expiration]
+        )
+        let moment = self.lives.map { lives in
+            // As the edge makes it of whole seconds on the wall clock.
+            let seconds = (lives.wall + self.generator.pick([1000, 40_000, 600_000])) / 1000
+            let expiry = WallOffset(wall: lives.wall, now: self.now).instant(wallSeconds: UInt64(seconds))
+            if expiry.milliseconds != self.now.milliseconds + seconds * 1000 - lives.wall {
+                self.fail("an expiry moved")
+            }
+            return expiry
+        }
+        let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
+        let isAtEdge = moment != nil && self.generator.once(in: 4)
+        self.push(
+            device,
+            priority,
+            isAtEdge ? moment.map { .at($0) } ?? expiration : expiration,
+            wakes: !self.generator.once(in: 20),
+            isNamed: self.repeats.once(in: 2)
+        )
+    }
+
+    private func subscribeSomebody() {
+        guard self.workers.count < 6, !self.isDraining else { return }
+        let topic = self.generator.number(below: self.topicCount)
+        let worker = self.generator.pick(SimulatedWorker.allCases)
+        let named = (0..<self.deviceCount).filter { self.topic(of: $0) == topic && $0 % 2 == 0 }
+        let devices = self.generator.once(in: 3) ? Array(named.prefix(self.generator.number(in: 1...4))) : []
+        let slots = self.generator.number(in: 1...4)
+        self.subscribe(worker, topic: topic, slots: slots, devices: devices, self.someTakes())
+    }
+
+    /// One of the open streams, in an order that the seed determines.
+    func someStream() -> StreamAddress? {
+        let streams = self.workers.keys.sorted { $0.number < $1.number }
+        return streams.isEmpty ? nil : self.generator.pick(streams)
+    }
+
+    /// Whether everything that was accepted has ended.
+    private var isDone: Bool {
+        let books = self.rig.engine.totals
+        return books.pending + books.inFlight == 0 && self.models.tasks.ledger.isDone
+    }
+
+    private func reportConditions(_ device: Int) {
+        var report = ConditionsReport()
+        switch self.generator.number(below: 7) {
+        case 0: report.appState = .active
+        case 1: report.appState = .forceQuit
+        case 2: report.network = self.generator.once(in: 2)
+        case 3: report.batteryLevel = self.generator.pick([0.1, 0.9])
+        case 4: report.thermalState = self.generator.pick(Conditions.ThermalState.allCases)
+        case 5: report.lowPowerMode = self.generator.once(in: 2)
+        default: report = Self.wellBeing
+        }
+        self.conditions(device, report)
+    }
+
+    static var wellBeing: ConditionsReport {
+        var report = ConditionsReport()
+        report.appState = .background
+        report.network = true
+        report.batteryLevel = 1
+        report.thermalState = .nominal
+        report.lowPowerMode = false
+        return report
+    }
+
+    /// A worker asks for more time, mostly for a wake that it holds.
+    private func extendSomething() {
+        let open = self.models.checker.open.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
+        let wakes = open.isEmpty || self.generator.once(in: 6) ? self.wakesSeen : open
+        guard !wakes.isEmpty else { return }
+        self.extend(self.generator.pick(wakes), by: self.generator.pick([1, 1000, 15_000, 40_000, 200_000]))
+    }
+
+    /// Somebody answers a wake of long ago, or one that never was.
+    private func misanswer() {
+        let result = self.generator.pick(FetchResult.allCases)
+        guard self.generator.once(in: 2), !self.wakesSeen.isEmpty else {
+            return self.report(.push(result), WakeID(random: (self.generator.next(), 1)))
+        }
+        self.report(.push(result), self.generator.pick(self.wakesSeen))
+    }
+
+    /// A worker says again what it had its answer for.
+    private func reanswer() {
+        guard let settled = self.lives?.settled, !settled.isEmpty else { return }
+        let all = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }
+        let again = self.generator.pick(self.generator.once(in: 3) ? all : Array(all.suffix(3)))
+        let other = WakeReport.push(self.generator.pick(FetchResult.allCases))
+        self.report(self.generator.once(in: 4) ? other : again.result, again.wake)
+    }
+
+    /// No more faults: everything that was accepted must end.
+    private func calm() {
+        self.lives?.faultsEvery = 0
+        self.lives?.medium.clearFaults()
+        // A checkpoint may have failed unseen: the store then refuses the next commit.
+        if self.lives != nil { self.die(.kill) }
+        while let stream = self.someStream() { self.endStream(stream) }
+        self.calmTasks()
+        self.resumeEveryTopic()
+        for topic in 0..<self.topicCount {
+            self.subscribe(.good, topic: topic, slots: 64, devices: [], self.allTakes)
+        }
+        for device in 0..<self.deviceCount { self.conditions(device, Self.wellBeing) }
+        var rounds = 0
+        while !self.isDone, self.fault == nil {
+            rounds += 1
+            let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
+            guard rounds < (self.hasTasks ? 10_000 : 2000), let next = moments.min() else {
+                return self.fail("something never ends")
+            }
+            self.pass(max(0, next - self.now.milliseconds))
+            self.answer()
+        }
+        // Empty wakes too.
+        self.pass(60_000)
+        self.answer()
+        self.keepAll()
+        if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept for ever") }
+        if self.lives != nil { self.die(.powerLoss) }
+        if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight for ever") }
+        if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
+        if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }
+        if !self.models.tasks.ledger.isDone { self.fail("a request has no end") }
+    }
+}

@@ -1,0 +1,202 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// What is seen of wakes, whatever they were launched for.
+extension DispatchSimulation {
+    /// A worker's report ended a wake.
+    func ended(_ delivery: Delivery, reportedAs report: WakeReport) {
+        switch report {
+        case .push(.newData): self.ended(delivery, .newData)
+        case .push(.noData): self.ended(delivery, .noData)
+        case .push(.failed): self.ended(delivery, .failed)
+        case .task(.success): self.taskEnded(delivery, .success)
+        case .task(.failure): self.taskEnded(delivery, .failure)
+        }
+    }
+
+    /// A wake ended without its worker's doing.
+    func ended(_ delivery: Delivery, because reason: ExpirationReason) {
+        guard delivery.kind != .push else {
+            if reason != .deadline, reason != .operator { self.fail("a push expired because of \(reason)") }
+            return self.ended(delivery, .expired)
+        }
+        switch reason {
+        case .deadline, .progress, .operator: self.taskEnded(delivery, .expired)
+        case .conditions: self.taskEnded(delivery, .interrupted)
+        case .cancelled: self.taskEnded(delivery, .cancelled)
+        case .lost: self.taskEnded(delivery, .lost)
+        }
+    }
+
+    /// The stream of a wake ended, or the gateway restarted.
+    func lost(_ delivery: Delivery, takingBackAttempt: Bool) {
+        if delivery.kind == .push {
+            self.ended(delivery, .lost, takingBackAttempt: takingBackAttempt)
+        } else {
+            self.taskEnded(delivery, .lost, takingBackAttempt: takingBackAttempt)
+        }
+    }
+
+    private func taskEnded(_ delivery: Delivery, _ outcome: TaskOutcome, takingBackAttempt: Bool = false) {
+        self.taskCoverage.note("\(delivery.kind) \(outcome)")
+        self.models.remember(delivery.wake, of: delivery.token)
+        if outcome == .lost, delivery.kind.lane == .short { self.models.spacing.lost(delivery.token) }
+        self.models.tasks.ended(
+            delivery,
+            outcome,
+            self.parameters(delivery.token),
+            takingBackAttempt: takingBackAttempt
+        )
+    }
+
+    /// A wake that is open is told to have expired: for a reason.
+    func expires(_ wake: WakeID, _ reason: ExpirationReason) {
+        guard let delivery = self.models.checker.open[wake] else { return }
+        switch reason {
+        case .deadline, .progress:
+            self.models.checker.reachedDeadline(wake, at: self.now)
+            if (reason == .progress) != (delivery.kind == .continued) {
+                self.fail("a wake expired because of \(reason)")
+            }
+        case .conditions:
+            guard let flight = self.models.tasks.ledger.flight(wake, delivery.token) else { break }
+            let parameters = self.parameters(delivery.token)
+            let token = delivery.token
+            let hasQuit = delivery.kind == .continued && self.quitting == token
+            let isDue = self.models.tasks.isInterrupted(flight, token, at: self.now, parameters)
+            if !isDue, !hasQuit { self.fail("\(flight.item.name) was interrupted by nothing") }
+        case .cancelled:
+            if self.cancelledWakes.remove(wake) == nil { self.fail("a wake was cancelled that nobody had cancelled") }
+        case .operator, .lost: break
+        }
+    }
+
+    func taskDelivered(_ delivery: Delivery) {
+        guard let task = delivery.task else { return self.fail("a wake is neither a push nor a task") }
+        let token = delivery.token
+        let isForced =
+            self.forcedTask?.token == token && self.forcedTask?.identifier == task.name
+            && delivery.kind != .urlSession
+        let parameters = self.parameters(token)
+        self.models.tasks.launched(delivery, at: self.now, isForced: isForced, parameters)
+        if delivery.kind.lane == .short {
+            if isForced || self.models.isActive.contains(token) {
+                self.models.spacing.free(token)
+            } else {
+                self.models.spacing.charged(token, .considerate, at: self.now, parameters)
+            }
+        }
+        self.taskCoverage.note("launched \(delivery.kind)")
+        if case .progress? = task.resumedFrom { self.taskCoverage.note("resumed") }
+        self.pass(delivery)
+    }
+
+    /// What the worker behind a stream will do with the wake of a task.
+    func deeds(_ delivery: Delivery) -> [(after: Int64, deed: SimulatedDeed)] {
+        guard let worker = self.workers[delivery.stream], var generator = self.tasks else { return [] }
+        defer { self.tasks = generator }
+        let tasks = self.parameters(delivery.topic).tasks
+        let window: Int64 =
+            switch delivery.kind {
+            case .continued: tasks.progressWindow
+            case .processing: tasks.processingWindow
+            case .push, .appRefresh, .urlSession: self.parameters(delivery.topic).executionWindow
+            }
+        var deeds = worker.answers(&generator, window: window).map { answer in
+            let result: TaskResult = answer.result == .failed || generator.once(in: 4) ? .failure : .success
+            return (after: answer.after, deed: SimulatedDeed.report(.task(result)))
+        }
+        guard delivery.kind == .continued, worker != .frozen else { return deeds }
+        var after: Int64 = 0
+        for step in 1...UInt64(generator.number(in: 1...6)) {
+            after += Int64(generator.number(below: Int(window * 5 / 4))) + 1
+            // Some say again how far they are.
+            deeds.append((after, .progress(generator.once(in: 4) ? 1 : step)))
+        }
+        if generator.once(in: 2) { deeds.append((after + 1, .report(.task(.success)))) }
+        return deeds
+    }
+}
+
+// MARK: - Devices
+
+extension DispatchSimulation {
+    /// A device reported conditions.
+    ///
+    /// - `former`: what they were.
+    /// - `told`: what they are, as the gateway says.
+    func reported(_ report: ConditionsReport, _ token: DeviceToken, _ former: Conditions, _ told: Conditions) {
+        let after = self.models.tasks.reported(report, token, at: self.now)
+        if after != told { self.fail("the conditions are \(told), and were reported as \(after)") }
+        if after.appState == .forceQuit, former.appState != .forceQuit { self.quitting = token }
+        guard after != former else { return }
+        // Whoever hears of conditions and reads is told at once.
+        self.unheard = Set(self.models.checker.streams.filter { self.hears($1, of: token) }.keys)
+    }
+
+    private func hears(_ stream: WakeChecker.Stream, of token: DeviceToken) -> Bool {
+        let topic = EngineRig.topicName(self.tokens.firstIndex(of: token).map { self.topic(of: $0) } ?? 0)
+        let isMeant = stream.devices.isEmpty || stream.devices.contains(token)
+        return stream.takes.hearsConditions && isMeant && !stream.isPaused && stream.topic == topic
+    }
+
+    /// A stream was told of conditions.
+    func heard(_ token: DeviceToken, _ conditions: Conditions, _ address: StreamAddress) {
+        self.unheard.remove(address)
+        self.taskCoverage.note("conditions heard")
+        guard let stream = self.models.checker.streams[address] else {
+            return self.fail("a stream that has ended was told of conditions")
+        }
+        if !self.hears(stream, of: token) { self.fail("a stream was told of conditions, and did not ask") }
+        let mine = self.models.tasks.conditions[token] ?? Conditions()
+        if conditions != mine { self.fail("a stream was told \(conditions), and they are \(mine)") }
+    }
+}
+
+// MARK: - After every step
+
+extension DispatchSimulation {
+    /// A worker said of a wake what is said of another kind.
+    func checkOtherKind(_ report: WakeReport, _ wake: WakeID) {
+        self.taskCoverage.note("report of another kind")
+        guard let open = self.models.checker.open[wake] else { return }
+        switch report {
+        case .push: if open.kind == .push { self.fail("a push is answered as one, and is none") }
+        case .task: if open.kind != .push { self.fail("a task is answered as one, and is none") }
+        }
+    }
+
+    func checkTaskBooks(_ books: Books) {
+        let requests = books.requests
+        if requests.submitted.sum != books.requestsAccountedFor { self.fail("requests do not conserve: \(requests)") }
+        let sessions = books.sessions
+        if sessions.finished != sessions.accountedFor { self.fail("transfers do not conserve: \(sessions)") }
+    }
+
+    func verifyTasks(_ token: DeviceToken, _ snapshot: DeviceSnapshot) {
+        guard self.hasTasks else { return }
+        self.models.tasks.ledger.compare(token, snapshot.tasks)
+        self.models.tasks.checkHolds(token, at: self.now, self.parameters(token))
+        for task in snapshot.tasks {
+            guard case .waiting(let eligibleAt, let held, let laneIsFull) = task.state else { continue }
+            guard held.contains(.worker) else {
+                if held.isEmpty, !laneIsFull, eligibleAt == nil { self.fail("\(task.name) waits for nothing") }
+                continue
+            }
+            if laneIsFull || eligibleAt != nil || held.count > 1 {
+                self.fail("\(task.name) waits for more than a worker")
+            }
+            self.taskCoverage.note("waits for a worker")
+            let target = LaunchTarget(
+                kind: LaunchKind(task.task.kind),
+                name: task.name,
+                resources: task.details.resources
+            )
+            if self.models.checker.couldTake(token, topic: snapshot.topic, target) {
+                self.fail("\(task.name) waits for a worker that is free")
+            }
+        }
+    }
+}

@@ -1,0 +1,516 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// The production dispatcher and engine among faulty workers, in virtual time, all from one seed.
+final class DispatchSimulation {
+    let deviceCount: Int
+    let topicCount: Int
+    private(set) var rig: DispatchRig
+    var generator: SeededGenerator
+    /// Draws pushes that come again, which change nothing: everything else happens as without them.
+    var repeats: SeededGenerator
+    /// Draws what webhooks do that streams do not.
+    var webhooks: SeededGenerator
+    /// Draws what people do to what waits.
+    var waiting: SeededGenerator
+    /// Draws what happens of requests and sessions; nil when there are none.
+    var tasks: SeededGenerator?
+    /// Numbers requests and transfers that were taken, through all lives.
+    var taskCount = 0
+    private(set) var configuration: EngineConfiguration
+    let tokens: [DeviceToken]
+
+    var models = SimulationModels()
+    /// Where its lives are kept; nil when it never ends.
+    var lives: SimulatedLives?
+    var coverage = SimulationCoverage()
+    var taskCoverage = TaskCoverage()
+    /// What workers were told, in its order.
+    private(set) var log: [RecordingOutput.Event] = []
+    private(set) var fault: String?
+
+    private(set) var workers: [StreamAddress: SimulatedWorker] = [:]
+    private var streamCount = 0
+    private var answers: [(at: Int64, number: Int, wake: WakeID, deed: SimulatedDeed)] = []
+    private var answerCount = 0
+    private(set) var wakesSeen: [WakeID] = []
+    /// The device an operator launches right now.
+    var forced: DeviceToken?
+    /// The request that an operator launches right now.
+    var forcedTask: (token: DeviceToken, identifier: String)?
+    /// The wakes that are to end as they were cancelled right now.
+    var cancelledWakes: Set<WakeID> = []
+    /// The device that becomes `forceQuit` right now.
+    var quitting: DeviceToken?
+    /// The streams that are to hear of conditions that changed right now.
+    var unheard: Set<StreamAddress> = []
+    private var states: [DeviceToken: DeviceState] = [:]
+    /// The payload of each push, by its apns-id.
+    private var payloads: [APNsID: String] = [:]
+
+    init(seed: UInt64, hasTasks: Bool = false) {
+        var generator = SeededGenerator(seed: seed)
+        self.deviceCount = generator.number(in: 3...16)
+        self.topicCount = generator.number(in: 1...3)
+        self.configuration = Self.configuration(&generator)
+        self.tokens = (0..<self.deviceCount).map { EngineRig.token($0, bytes: 32) }
+        self.rig = DispatchRig(self.configuration, seed: generator.next())
+        self.generator = generator
+        self.repeats = SeededGenerator(seed: ~seed)
+        self.webhooks = SeededGenerator(seed: seed &* 3 &+ 1)
+        self.waiting = SeededGenerator(seed: seed &* 7 &+ 3)
+        guard hasTasks else { return }
+        self.tasks = SeededGenerator(seed: seed &* 5 &+ 2)
+        self.reload()
+    }
+
+    private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
+        var configuration = EngineRig.open([
+            (.launchInterval, Double(generator.number(in: 20...300))),
+            (.executionWindow, Double(generator.number(in: 5...30))),
+            (.maxExtension, Double(generator.pick([0, 10, 90]))),
+            (.dailyLaunches, Double(generator.number(in: 2...20))),
+            (.budgetWindow, Double(generator.number(in: 600...7200))),
+            (.immediateBurst, Double(generator.number(in: 1...3))),
+            (.immediateRefill, Double(generator.number(in: 30...900))),
+            (.maxAttempts, Double(generator.number(in: 1...4))),
+            (.maxInterval, Double(generator.number(in: 300...3600))),
+            (.defaultTTL, Double(generator.number(in: 300...7200))),
+        ])
+        let hasty = EngineRig.open([(.launchInterval, 15), (.maxAttempts, 2), (.defaultTTL, 900)]).policy
+        configuration.topicPolicies[EngineRig.topicName(1)] = hasty
+        return configuration
+    }
+
+    var now: Instant { self.rig.rig.instant }
+
+    func topic(of device: Int) -> Int { device % self.topicCount }
+
+    func parameters(_ topic: String) -> Parameters {
+        self.configuration.topicPolicies[topic] ?? self.configuration.policy
+    }
+
+    func parameters(_ token: DeviceToken) -> Parameters {
+        guard let device = self.tokens.firstIndex(of: token) else { return self.configuration.policy }
+        return self.parameters(EngineRig.topicName(self.topic(of: device)))
+    }
+
+    func fail(_ what: String) { self.fault = self.fault ?? what }
+
+    /// The gateway goes on with another configuration.
+    func reconfigure(_ configuration: EngineConfiguration) {
+        self.configuration = configuration
+        self.rig.engine.reconfigure(configuration)
+    }
+}
+
+// MARK: - What happens
+
+extension DispatchSimulation {
+    /// Time passes, and the dispatcher does what is due, a few devices at a time.
+    func pass(_ milliseconds: Int64) {
+        self.rig.rig.pass(milliseconds)
+        self.clocksPassed(milliseconds)
+        self.advance()
+        self.check()
+    }
+
+    private func advance() {
+        let devicesMax = self.generator.pick([1, 2, 5, 1000])
+        while !self.rig.dispatcher.advance(to: self.now, devicesMax: devicesMax) { self.checkBooks() }
+        self.took()
+        for token in self.tokens { self.models.ledger.expire(token, at: self.now) }
+    }
+
+    /// - Parameter isNamed: its sender chooses the apns-id, and may send it again.
+    func push(
+        _ device: Int,
+        _ priority: Priority,
+        _ expiration: ArrivingPush.Expiration,
+        wakes: Bool,
+        isNamed: Bool
+    ) {
+        let token = self.tokens[device]
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let answer = self.rig.push(
+            device,
+            topic: self.topic(of: device),
+            priority,
+            expiration,
+            wakes: wakes,
+            clientID: isNamed ? self.rig.rig.lastPush + 1 : nil
+        )
+        guard let answer else {
+            if !self.models.removed.contains(token) { self.fail("a push to a registered device was refused") }
+            return self.check()
+        }
+        let id = EngineRig.apnsID(self.rig.rig.lastPush)
+        if isNamed { self.models.remember(SentPush(number: self.rig.rig.lastPush, answer, at: self.now), of: token) }
+        let expiry: Instant =
+            switch expiration {
+            case .absent: self.now + self.parameters(topic).defaultTTL
+            case .nowOrNever: self.now
+            case .at(let moment): moment
+            }
+        self.payloads[id] = "{\"aps\":{\"content-available\":1},\"n\":\(self.rig.rig.lastPush)}"
+        let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
+        self.models.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
+        self.tell(.accepted(id))
+        self.took()
+        self.check()
+    }
+
+    func subscribe(
+        _ worker: SimulatedWorker,
+        topic: Int,
+        slots: Int,
+        devices: [Int],
+        _ takes: StreamTakes = .pushes
+    ) {
+        self.streamCount += 1
+        let address = DispatchRig.address(self.streamCount)
+        self.workers[address] = worker
+        let tokens = Set(devices.map { self.tokens[$0] })
+        let stream = WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens, takes: takes)
+        self.models.checker.subscribed(address, stream)
+        self.rig.subscribe(
+            self.streamCount,
+            topic: topic,
+            slots: slots,
+            kinds: takes.isForPushes ? [.push] : [],
+            tasks: takes.tasks,
+            sessions: takes.sessions,
+            resources: takes.resources.sorted(),
+            reportsConditions: takes.hearsConditions,
+            devices: devices
+        )
+        self.took()
+        self.check()
+    }
+
+    func endStream(_ address: StreamAddress) {
+        self.workers[address] = nil
+        self.rig.dispatcher.streamEnded(address)
+        for delivery in self.models.checker.ended(address) { self.lost(delivery, takingBackAttempt: false) }
+        self.took()
+        self.check()
+    }
+
+    /// The worker on a stream stops.
+    func drain(_ address: StreamAddress) {
+        self.models.checker.draining(address)
+        if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
+        self.took()
+        self.check()
+    }
+
+    /// A worker asks for more time for a wake, whether it is in flight or not.
+    func extend(_ wake: WakeID, by milliseconds: Int64) {
+        let outcome = self.rig.dispatcher.extend(wake, by: milliseconds)
+        let topic = self.models.checker.open[wake]?.topic ?? ""
+        let parameters = self.parameters(topic)
+        let moved = self.models.checker.extended(
+            wake,
+            until: self.now + milliseconds,
+            parameters.maxExtension,
+            window: parameters.tasks.processingWindow,
+            outcome
+        )
+        if moved { self.coverage.extensions += 1 }
+        if case .limitReached = outcome { self.coverage.refusedExtensions += 1 }
+        self.took()
+        self.check()
+    }
+
+    func pause(_ address: StreamAddress, _ isPaused: Bool) {
+        self.models.checker.paused(address, isPaused)
+        self.rig.dispatcher.streamPaused(address, isPaused)
+        self.took()
+        self.check()
+    }
+
+    func changeSlots(_ address: StreamAddress, to slots: Int) {
+        self.models.checker.slotsChanged(address, to: slots)
+        self.rig.dispatcher.slotsChanged(address, to: slots)
+        self.took()
+        self.check()
+    }
+
+    func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
+        self.rig.dispatcher.lose(wake, on: address, takingBackAttempt: takingBackAttempt)
+        if let delivery = self.models.checker.lost(wake) {
+            self.lost(delivery, takingBackAttempt: takingBackAttempt)
+        }
+        self.took()
+        self.check()
+    }
+
+    func report(_ report: WakeReport, _ wake: WakeID) {
+        let outcome = self.rig.dispatcher.report(report, wake: wake)
+        switch outcome {
+        case .ended: break
+        case .repeated: self.coverage.repeatedAnswers += 1
+        case .endedOtherwise: self.coverage.lateAnswers += 1
+        case .unknown: self.coverage.unknownAnswers += 1
+        case .otherKind: self.checkOtherKind(report, wake)
+        }
+        self.checkRemembered(wake, report, outcome)
+        if let delivery = self.models.checker.answered(wake, outcome) {
+            self.ended(delivery, reportedAs: report)
+            self.tell(.ended(delivery.token, wake, report, self.now))
+        }
+        self.took()
+        self.check()
+    }
+
+    func conditions(_ device: Int, _ report: ConditionsReport) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        let former = self.rig.engine.snapshot(index).state.conditions
+        let before = former.appState
+        let conditions = self.rig.dispatcher.conditions(report, index)
+        let after = conditions.appState
+        self.reported(report, token, former, conditions)
+        if after == .active { self.models.isActive.insert(token) } else { self.models.isActive.remove(token) }
+        if after == .forceQuit, before != .forceQuit { self.models.ledger.discarded(token, .forceQuit) }
+        self.took()
+        self.quitting = nil
+        if !self.unheard.isDisjoint(with: self.models.checker.streams.keys) {
+            self.fail("a stream did not hear of conditions")
+        }
+        self.unheard = []
+        self.check()
+    }
+
+    func register(_ device: Int) {
+        let token = self.tokens[device]
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let admission = topic.withByteView { self.rig.dispatcher.register(token, topic: $0) }
+        guard case .device = admission else { return self.fail("a registration was refused") }
+        if self.models.removed.remove(token) != nil {
+            self.models.forgetPushes(of: token)
+            self.models.isActive.remove(token)
+            self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
+        }
+        self.took()
+        self.check()
+    }
+
+    func unregister(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        self.rig.dispatcher.unregister(index)
+        if self.models.removed.insert(token).inserted {
+            self.coverage.removals += 1
+            self.models.ledger.discarded(token, .unregistered)
+            self.models.spacing.forgotten(token)
+            self.models.isActive.remove(token)
+            self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
+        }
+        self.took()
+        self.check()
+    }
+
+    func simulateLaunch(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let token = self.tokens[device]
+        let isInFlight = self.models.checker.count(token, .short) > 0
+        let topic = EngineRig.topicName(self.topic(of: device))
+        let couldTake = self.models.checker.couldTakeForced(token, topic: topic)
+        let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
+        let outcome = self.rig.dispatcher.simulateLaunch(index)
+        if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
+        let isPaused = self.models.checker.pausedTopics.contains(topic)
+        if outcome == .launched, isPaused { self.coverage.launchesOfPaused += 1 }
+        self.forced = token
+        self.took()
+        self.forced = nil
+        self.check()
+    }
+
+    func simulateExpiration(_ device: Int) {
+        guard let index = self.rig.rig.find(device) else { return }
+        let isInFlight = self.models.checker.count(self.tokens[device], .short) > 0
+        let happened = self.rig.dispatcher.simulateExpiration(index)
+        if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
+        if happened { self.coverage.simulatedExpirations += 1 }
+        self.took()
+        self.check()
+    }
+
+    /// Workers say what they have to say by now.
+    func answer() {
+        while let next = self.answers.indices.min(by: { left, right in
+            (self.answers[left].at, self.answers[left].number) < (self.answers[right].at, self.answers[right].number)
+        }), self.answers[next].at <= self.now.milliseconds {
+            let answer = self.answers.remove(at: next)
+            switch answer.deed {
+            case .report(let report): self.report(report, answer.wake)
+            case .progress(let completed): self.progress(completed, answer.wake)
+            }
+        }
+    }
+
+    /// When a worker next has something to say.
+    var nextAnswer: Int64? { self.answers.map(\.at).min() }
+}
+
+// MARK: - What is seen of it
+
+extension DispatchSimulation {
+    /// - Parameter takingBackAttempt: the gateway restarted, or the wake never reached its worker.
+    func ended(_ delivery: Delivery, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) {
+        self.models.results[outcome] += 1
+        self.models.remember(delivery.wake, of: delivery.token)
+        if outcome == .lost { self.models.spacing.lost(delivery.token) }
+        self.models.ledger.ended(
+            delivery.token,
+            outcome,
+            at: self.now,
+            self.parameters(delivery.topic),
+            takingBackAttempt: takingBackAttempt
+        )
+    }
+
+    /// Takes what workers were told.
+    func took() {
+        for event in self.rig.output.take() {
+            self.log.append(event)
+            switch event {
+            case .released: break
+            case .drained(let stream):
+                self.workers[stream] = nil
+                self.coverage.drainedStreams += 1
+                self.models.checker.drained(stream)
+            case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
+            // A wake is lost before its stream is told so.
+            case .expired(let wake, _, .lost): if self.models.checker.open[wake] != nil { self.fail("a loss is early") }
+            case .expired(let wake, let stream, let reason):
+                self.expires(wake, reason)
+                guard let delivery = self.models.checker.expired(wake, on: stream) else { break }
+                self.ended(delivery, because: reason)
+                self.models.ledger.expire(delivery.token, at: self.now)
+            case .delivered(let delivery): self.delivered(delivery)
+            }
+        }
+    }
+
+    private func delivered(_ delivery: Delivery) {
+        let token = delivery.token
+        let laneMax = delivery.kind == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
+        let isForced = self.forced == token || self.forcedTask.map { $0.token == token } ?? false
+        self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
+        guard let push = delivery.push else { return self.taskDelivered(delivery) }
+        self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
+        if delivery.apnsID == nil { self.coverage.emptyWakes += 1 }
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.namedDeliveries += 1 }
+        if self.forced == token || self.models.isActive.contains(token) {
+            self.models.spacing.free(token)
+        } else {
+            self.models.spacing.charged(token, push.priority, at: self.now, self.parameters(delivery.topic))
+        }
+        self.models.launched += 1
+        if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
+            self.fail("wake \(delivery.wake) carries another push's payload")
+        }
+        self.pass(delivery)
+    }
+
+    /// A worker gets a wake once it is durable.
+    func pass(_ delivery: Delivery) {
+        if self.lives == nil { self.received(delivery) } else { self.tell(.delivered(delivery)) }
+    }
+
+    /// A worker has a wake in its hands.
+    func received(_ delivery: Delivery) {
+        self.wakesSeen.append(delivery.wake)
+        guard delivery.kind == .push else { return self.plan(self.deeds(delivery), delivery.wake) }
+        let window = self.parameters(delivery.topic).executionWindow
+        let answers = self.workers[delivery.stream]?.answers(&self.generator, window: window) ?? []
+        self.plan(answers.map { ($0.after, .report(.push($0.result))) }, delivery.wake)
+    }
+
+    private func plan(_ deeds: [(after: Int64, deed: SimulatedDeed)], _ wake: WakeID) {
+        for (after, deed) in deeds {
+            self.answerCount += 1
+            self.answers.append((self.now.milliseconds + after, self.answerCount, wake, deed))
+        }
+    }
+
+    private func checkBooks() {
+        let books = self.rig.engine.totals
+        if books.accepted != books.accountedFor { self.fail("the books do not conserve: \(books)") }
+        let busy = self.rig.dispatcher.workerCounts(nil).busy
+        let launched = books.launched + books.tasks.launched.sum
+        let ended = books.results.sum + TaskKind.allCases.reduce(0) { $0 + books.tasks[$1].sum }
+        if launched != ended + Int64(busy) { self.fail("\(launched) launches are not \(ended) + \(busy)") }
+        self.checkTaskBooks(books)
+        // In the middle of a step the models are behind.
+        guard self.rig.output.events.isEmpty else { return }
+        if books.launched != self.models.launched || books.results != self.models.results {
+            self.fail("the books count \(books.launched) launches, and there were \(self.models.launched)")
+        }
+    }
+
+    /// What must hold after every step; then the step is kept.
+    func check() {
+        self.verify()
+        self.keep()
+    }
+
+    private func verify() {
+        guard self.fault == nil else { return }
+        self.checkBooks()
+        self.models.checker.stepEnded(at: self.now)
+        // A store takes the changes when it has time.
+        let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
+        for (device, token) in self.tokens.enumerated() {
+            guard let index = self.rig.engine.find(token) else { continue }
+            let snapshot = self.rig.engine.snapshot(index)
+            if let changed, !changed.contains(index), let before = self.states[token], before != snapshot.state {
+                self.fail("device \(device) changed, and the step does not say so")
+            }
+            self.states[token] = snapshot.state
+            self.models.ledger.compare(token, pending: snapshot.pendingID, inFlight: snapshot.inFlightID)
+            if snapshot.wake != self.models.checker.wakeInFlight(token) {
+                self.fail("device \(device) is in another wake")
+            }
+            self.verifyTasks(token, snapshot)
+            self.verifyPause(token, snapshot)
+            guard snapshot.held.contains(.worker) else { continue }
+            self.coverage.waits += 1
+            if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {
+                self.coverage.heldBackByDrain += 1
+            }
+            if self.models.checker.couldTake(token, topic: snapshot.topic) {
+                self.fail("device \(device) waits for nothing")
+            }
+        }
+        self.models.ledger.compare(self.rig.engine.totals)
+        self.models.tasks.ledger.compare(self.rig.engine.totals)
+        let faults =
+            self.models.checker.faults + self.models.ledger.faults + self.models.spacing.faults
+            + self.models.tasks.allFaults
+        if let first = faults.first { self.fail(first) }
+    }
+}
+
+// MARK: - Lives
+
+extension DispatchSimulation {
+    /// The gateway died and was started again: workers' streams ended with it.
+    func begin(_ rig: DispatchRig) {
+        self.rig = rig
+        self.workers = [:]
+        self.states = [:]
+    }
+
+    /// The first step of a life: what became due while the gateway was off.
+    func beginSteps() {
+        guard self.fault == nil else { return }
+        self.advance()
+        self.verify()
+    }
+}

@@ -1,0 +1,145 @@
+import Engine
+import Policy
+import Wire
+
+/// Follows from outside what becomes of every accepted push, device by device.
+///
+/// It knows the answers to pushes, the wakes that were delivered and how they ended; what is pending it learns from
+/// explain, and why something was dropped it works out for itself.
+struct PushLedger {
+    enum End: Hashable {
+        case completed, coalesced
+        case discarded(DiscardReason)
+    }
+
+    struct Push {
+        let id: APNsID
+        var expiry: Instant
+        var attempts = 0
+    }
+
+    private struct Device {
+        var pending: Push?
+        var inFlight: Push?
+        /// The device was removed while its wake was in flight.
+        var discardsRetry = false
+    }
+
+    private var devices: [DeviceToken: Device] = [:]
+    private(set) var ends: [APNsID: End] = [:]
+    private(set) var accepted = 0
+    /// Every push that was answered 200.
+    private(set) var known: Set<APNsID> = []
+    private(set) var faults: [String] = []
+
+    func count(_ end: End) -> Int64 { Int64(self.ends.values.count { $0 == end }) }
+
+    private mutating func end(_ push: Push, _ end: End) {
+        if let before = self.ends.updateValue(end, forKey: push.id) {
+            self.faults.append("push \(push.id) ended as \(before) and as \(end)")
+        }
+    }
+
+    mutating func accepted(
+        _ id: APNsID,
+        expiry: Instant,
+        _ token: DeviceToken,
+        _ disposition: Disposition,
+        deliveredAtOnce: Bool
+    ) {
+        self.known.insert(id)
+        guard disposition != .noWake else { return }
+        self.accepted += 1
+        var push = Push(id: id, expiry: expiry)
+        guard disposition != .discarded else { return self.end(push, .discarded(.expired)) }
+        let older = self.devices[token]?.pending
+        if let older {
+            push.expiry = max(push.expiry, older.expiry)
+            self.end(older, .coalesced)
+        }
+        if disposition == .coalesced, older == nil { self.faults.append("push \(id) was coalesced with nothing") }
+        if disposition == .scheduled, older != nil { self.faults.append("push \(id) displaced another in silence") }
+        if (disposition == .launched) != deliveredAtOnce { self.faults.append("push \(id) is \(disposition), but") }
+        self.devices[token, default: Device()].pending = push
+    }
+
+    mutating func launched(_ id: APNsID?, _ token: DeviceToken, attempt: UInt32) {
+        var push = self.devices[token]?.pending
+        if push?.id != id { self.faults.append("a wake carries what was not pending") }
+        push?.attempts += 1
+        if let push, push.attempts != Int(attempt) { self.faults.append("push \(push.id) says attempt \(attempt)") }
+        self.devices[token]?.pending = nil
+        self.devices[token, default: Device()].inFlight = push
+        self.devices[token]?.discardsRetry = false
+    }
+
+    /// - Parameter takingBackAttempt: the gateway restarted: the launch does not count.
+    mutating func ended(
+        _ token: DeviceToken,
+        _ outcome: WakeOutcome,
+        at now: Instant,
+        _ parameters: Parameters,
+        takingBackAttempt: Bool = false
+    ) {
+        guard var device = self.devices[token], var push = device.inFlight else { return }
+        if takingBackAttempt { push.attempts -= 1 }
+        device.inFlight = nil
+        defer { self.devices[token] = device }
+        switch outcome {
+        case .newData, .noData: return self.end(push, .completed)
+        case .failed, .expired, .lost: break
+        }
+        if device.discardsRetry {
+            self.end(push, .discarded(.unregistered))
+        } else if var newer = device.pending {
+            newer.expiry = max(newer.expiry, push.expiry)
+            device.pending = newer
+            self.end(push, .coalesced)
+        } else if push.attempts >= Int(parameters.maxAttempts) {
+            self.end(push, .discarded(.exhausted))
+        } else if push.expiry <= now {
+            self.end(push, .discarded(.expired))
+        } else {
+            push.expiry = max(push.expiry, now)
+            device.pending = push
+        }
+    }
+
+    /// What is pending expired by now.
+    mutating func expire(_ token: DeviceToken, at now: Instant) {
+        guard let push = self.devices[token]?.pending, push.expiry <= now else { return }
+        self.end(push, .discarded(.expired))
+        self.devices[token]?.pending = nil
+    }
+
+    mutating func discarded(_ token: DeviceToken, _ reason: DiscardReason) {
+        if reason == .unregistered { self.devices[token]?.discardsRetry = true }
+        guard let push = self.devices[token]?.pending else { return }
+        self.end(push, .discarded(reason))
+        self.devices[token]?.pending = nil
+    }
+
+    /// Compares with what explain says.
+    mutating func compare(_ token: DeviceToken, pending: APNsID?, inFlight: APNsID?) {
+        let device = self.devices[token]
+        if device?.pending?.id != pending { self.faults.append("pending should be \(device?.pending?.id as Any)") }
+        if device?.inFlight?.id != inFlight { self.faults.append("in flight should be \(device?.inFlight?.id as Any)") }
+    }
+
+    /// Compares with what the gateway counted.
+    mutating func compare(_ books: Books) {
+        var counts: [(String, Int64, Int64)] = [
+            ("accepted", Int64(self.accepted), books.accepted),
+            ("completed", self.count(.completed), books.completed),
+            ("coalesced", self.count(.coalesced), books.coalesced),
+            ("pending", Int64(self.devices.values.count { $0.pending != nil }), books.pending),
+            ("inFlight", Int64(self.devices.values.count { $0.inFlight != nil }), books.inFlight),
+        ]
+        for reason in DiscardReason.allCases {
+            counts.append((reason.rawValue, self.count(.discarded(reason)), books.discarded[reason]))
+        }
+        for (name, mine, theirs) in counts where mine != theirs {
+            self.faults.append("\(name) is \(theirs), and should be \(mine)")
+        }
+    }
+}

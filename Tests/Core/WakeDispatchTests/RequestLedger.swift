@@ -1,0 +1,239 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// Follows from outside what becomes of every request and of every finished transfer, device by device.
+///
+/// The ledger knows the answers to submissions, the wakes that were delivered and how they ended, and works out for
+/// itself what was replaced, retried and dropped.
+struct RequestLedger {
+    /// A request, or the finished transfers of a session.
+    struct Item {
+        /// Numbers what arrived in all of the simulation; no two have the same.
+        var number: Int
+        let name: String
+        let kind: TaskKind
+        var needs: TaskNeeds = []
+        var resources: [String] = []
+        /// Not to be launched before.
+        var notBefore = Instant.distantPast
+        /// 0 for a request.
+        var transfers: UInt64 = 0
+        var attempts = 0
+
+        var isSession: Bool { self.kind == .urlSession }
+
+        var target: LaunchTarget {
+            LaunchTarget(kind: LaunchKind(self.kind), name: self.name, resources: self.resources)
+        }
+
+        func isNamesake(of other: Item) -> Bool { self.name == other.name && self.isSession == other.isSession }
+    }
+
+    struct Flight {
+        var item: Item
+        let wake: WakeID
+        /// What held it when an operator launched it, or when its device was removed.
+        var tolerated: Set<TaskHold>
+        var isCancelled = false
+        var isOfRemovedDevice = false
+    }
+
+    struct Device {
+        var waiting: [Item] = []
+        var inFlight: [Flight] = []
+    }
+
+    enum End: Hashable {
+        case replaced, cancelled
+        case discarded(TaskDiscardReason)
+        case result(TaskOutcome)
+    }
+
+    private var devices: [DeviceToken: Device] = [:]
+    /// How each request ended.
+    private(set) var ends: [Int: End] = [:]
+    /// Every request and every first transfer that was taken.
+    private(set) var known: Set<Int> = []
+    private(set) var counts = RequestCounts()
+    private(set) var faults: [String] = []
+
+    subscript(token: DeviceToken) -> Device { self.devices[token] ?? Device() }
+
+    /// Whether nothing waits and nothing is in flight.
+    var isDone: Bool { self.devices.values.allSatisfy { $0.waiting.isEmpty && $0.inFlight.isEmpty } }
+
+    func devices(where isMeant: (DeviceToken) -> Bool) -> [Device] {
+        self.devices.filter { isMeant($0.key) }.map(\.value)
+    }
+
+    func count(_ token: DeviceToken, _ lane: Lane) -> Int {
+        self[token].inFlight.count { $0.item.kind.lane == lane }
+    }
+
+    func flight(_ wake: WakeID, _ token: DeviceToken) -> Flight? { self[token].inFlight.first { $0.wake == wake } }
+
+    /// The request of an identifier that waits.
+    func request(_ name: String, _ token: DeviceToken) -> Item? {
+        self[token].waiting.first { $0.name == name && !$0.isSession }
+    }
+
+    mutating func fail(_ what: String) { self.faults.append(what) }
+
+    private mutating func end(_ item: Item, _ end: End) {
+        if item.isSession {
+            if case .discarded(let reason) = end { self.counts.transfersDiscarded[reason] += Int64(item.transfers) }
+            return
+        }
+        if let before = self.ends.updateValue(end, forKey: item.number) {
+            self.fail("request \(item.name) ended as \(before) and as \(end)")
+        }
+        switch end {
+        case .replaced: self.counts.replaced += 1
+        case .cancelled: self.counts.cancelled += 1
+        case .discarded(let reason): self.counts.discarded[reason] += 1
+        case .result: break
+        }
+    }
+
+    private mutating func takeNamesake(of item: Item, _ token: DeviceToken) -> Item? {
+        guard let index = self[token].waiting.firstIndex(where: { $0.isNamesake(of: item) }) else { return nil }
+        return self.devices[token]?.waiting.remove(at: index)
+    }
+}
+
+// MARK: - What arrives
+
+extension RequestLedger {
+    /// A request was taken.
+    mutating func submitted(
+        _ item: Item,
+        _ token: DeviceToken,
+        _ disposition: TaskDisposition,
+        deliveredAtOnce: Bool
+    ) {
+        self.known.insert(item.number)
+        self.counts.submitted[item.kind] += 1
+        let older = self.takeNamesake(of: item, token)
+        if let older { self.end(older, .replaced) }
+        self.devices[token, default: Device()].waiting.append(item)
+        let expected: TaskDisposition = deliveredAtOnce ? .launched : older == nil ? .scheduled : .replaced
+        if disposition != expected { self.fail("request \(item.name) is \(disposition), and not \(expected)") }
+    }
+
+    mutating func refused(_ refusal: TaskRefusal) { self.counts.refused[refusal] += 1 }
+
+    /// Transfers of a session finished.
+    mutating func finished(_ item: Item, _ token: DeviceToken) {
+        self.counts.finished += Int64(item.transfers)
+        self.known.insert(item.number)
+        if let index = self[token].waiting.firstIndex(where: { $0.isNamesake(of: item) }) {
+            self.devices[token]?.waiting[index].transfers += item.transfers
+        } else {
+            self.devices[token, default: Device()].waiting.append(item)
+        }
+    }
+
+    mutating func refusedTransfers(_ count: UInt64) { self.counts.transfersRefused += Int64(count) }
+}
+
+// MARK: - Wakes
+
+extension RequestLedger {
+    /// A wake was delivered.
+    ///
+    /// - Returns: what it was launched for; nil when nothing of the kind waits.
+    mutating func launched(_ delivery: Delivery, tolerated: Set<TaskHold>) -> Item? {
+        guard let task = delivery.task else { return nil }
+        let (token, name) = (delivery.token, "wake \(delivery.wake) of \(task.name)")
+        let index = self[token].waiting.firstIndex { $0.name == task.name && $0.kind == task.task.kind }
+        guard let index, var item = self.devices[token]?.waiting.remove(at: index) else {
+            self.fail("\(name) is of what does not wait")
+            return nil
+        }
+        item.attempts += 1
+        self.counts.launched[item.kind] += 1
+        if item.attempts != Int(task.task.attempts) { self.fail("\(name) says attempt \(task.task.attempts)") }
+        if item.transfers != task.task.transfers { self.fail("\(name) says \(task.task.transfers) transfers") }
+        if item.resources != task.details.resources { self.fail("\(name) has other resources") }
+        self.devices[token]?.inFlight.append(Flight(item: item, wake: delivery.wake, tolerated: tolerated))
+        return item
+    }
+
+    /// - Parameter takingBackAttempt: the gateway restarted, or the wake never reached its worker.
+    mutating func ended(
+        _ wake: WakeID,
+        _ token: DeviceToken,
+        _ outcome: TaskOutcome,
+        attemptsMax: Int,
+        takingBackAttempt: Bool = false
+    ) {
+        guard let index = self[token].inFlight.firstIndex(where: { $0.wake == wake }),
+            let flight = self.devices[token]?.inFlight.remove(at: index)
+        else { return self.fail("wake \(wake) ended as \(outcome), and is not in flight") }
+        var item = flight.item
+        self.counts.results[item.kind, default: PerCase()][outcome] += 1
+        if takingBackAttempt { item.attempts -= 1 }
+        if item.isSession, outcome == .success {
+            self.counts.transfersCompleted += Int64(item.transfers)
+        } else if item.isSession || outcome == .lost {
+            self.retry(item, flight, token, attemptsMax: attemptsMax)
+        } else {
+            self.end(item, .result(outcome))
+        }
+    }
+
+    private mutating func retry(_ item: Item, _ flight: Flight, _ token: DeviceToken, attemptsMax: Int) {
+        if flight.isCancelled { return self.end(item, .discarded(.cancelled)) }
+        if flight.isOfRemovedDevice { return self.end(item, .discarded(.unregistered)) }
+        if let index = self[token].waiting.firstIndex(where: { $0.isNamesake(of: item) }) {
+            let other = self[token].waiting[index]
+            if item.isSession {
+                self.devices[token]?.waiting[index].transfers += item.transfers
+                return
+            }
+            if other.number > item.number { return self.end(item, .replaced) }
+            self.devices[token]?.waiting.remove(at: index)
+            self.end(other, .replaced)
+        }
+        if item.attempts >= attemptsMax { return self.end(item, .discarded(.exhausted)) }
+        self.devices[token]?.waiting.append(item)
+    }
+}
+
+// MARK: - What drops requests
+
+extension RequestLedger {
+    /// Requests were cancelled: of this identifier, or all of them.
+    ///
+    /// - Returns: the wakes that end of it.
+    mutating func cancelled(_ name: String?, _ token: DeviceToken) -> Set<WakeID> {
+        func isMeant(_ item: Item) -> Bool { !item.isSession && (name == nil || item.name == name) }
+        for item in self[token].waiting where isMeant(item) { self.end(item, .cancelled) }
+        self.devices[token]?.waiting.removeAll(where: isMeant)
+        for index in self[token].inFlight.indices where isMeant(self[token].inFlight[index].item) {
+            self.devices[token]?.inFlight[index].isCancelled = true
+        }
+        return Set(self[token].inFlight.filter { $0.isCancelled && $0.item.kind == .continued }.map(\.wake))
+    }
+
+    /// The device became `forceQuit`: what a person had started ends.
+    mutating func quit(_ token: DeviceToken) {
+        for item in self[token].waiting where item.kind == .continued { self.end(item, .discarded(.forceQuit)) }
+        self.devices[token]?.waiting.removeAll { $0.kind == .continued }
+    }
+
+    /// The device was removed.
+    ///
+    /// - Parameter holds: what holds each of the tasks in flight of a device that was just made.
+    mutating func unregistered(_ token: DeviceToken, _ holds: (Item) -> Set<TaskHold>) {
+        for item in self[token].waiting { self.end(item, .discarded(.unregistered)) }
+        self.devices[token]?.waiting = []
+        for index in self[token].inFlight.indices {
+            self.devices[token]?.inFlight[index].isOfRemovedDevice = true
+            let tolerated = holds(self[token].inFlight[index].item)
+            self.devices[token]?.inFlight[index].tolerated.formUnion(tolerated)
+        }
+    }
+}

@@ -1,0 +1,304 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// The same verbs, done to an engine that keeps all devices and to one that shares its store, with what both answer,
+/// tell, count, remember and show compared after each.
+///
+/// No two devices want one slot, so that what came at one moment may come in any order.
+final class SharedComparison {
+    /// Which rows a verb's transactions have.
+    enum Loading: CaseIterable {
+        /// All rows.
+        case all
+        /// What is due, what waits for a slot, and the verb's device.
+        case needed
+        /// One device in each transaction.
+        case single
+    }
+
+    static let deviceCount = 6
+    static let topicCount = 2
+
+    let local: DispatchRig
+    let shared: SharedRig
+    let loading: Loading
+    var generator: SeededGenerator
+    /// The wakes of the engine that shares its store, by those of the other one.
+    private(set) var twins: [WakeID: WakeID] = [:]
+    /// The wakes of the engine that keeps all, as they came.
+    private(set) var wakes: [WakeID] = []
+    private(set) var kinds: [WakeID: LaunchKind] = [:]
+    private(set) var differences: [String] = []
+    private(set) var history: [String] = []
+    var lastPush: UInt64 = 0
+    let mayFail: Bool
+
+    init(_ configuration: EngineConfiguration, _ loading: Loading, mayFail: Bool, seed: UInt64) throws {
+        let topics = (0..<Self.topicCount).map { EngineRig.topicName($0) }
+        let local = DispatchRig(configuration, seed: seed)
+        for topic in topics { _ = topic.withByteView { local.engine.topic($0) } }
+        self.local = local
+        let start = local.rig.instant
+        self.shared = try SharedRig(configuration, start: start, topics: topics, seed: seed &+ 1_000_000)
+        self.loading = loading
+        self.mayFail = mayFail
+        self.generator = SeededGenerator(seed: seed)
+        var failures = SeededGenerator(seed: seed &+ 7)
+        if mayFail { self.shared.failsNext = { failures.once(in: 4) } }
+    }
+
+    var tokens: [DeviceToken] { (0..<Self.deviceCount).map { EngineRig.token($0) } }
+}
+
+// MARK: - Doing
+
+extension SharedComparison {
+    /// Time goes on for both, and what is due is done.
+    func advance(by milliseconds: Int64) throws {
+        self.history.append("+\(milliseconds)")
+        self.local.advance(by: milliseconds)
+        self.shared.now = self.local.rig.instant
+        try self.settle()
+        try self.compare()
+    }
+
+    /// Everything that is due or waits for a slot is looked at.
+    private func settle() throws {
+        switch self.loading {
+        case .all: try self.shared.transact(self.tokens) {}
+        case .needed: try self.shared.transact(self.shared.due + self.shared.ready) {}
+        case .single:
+            for token in self.shared.due { try self.shared.transact([token]) {} }
+            for token in self.shared.ready { try self.shared.transact([token]) {} }
+        }
+    }
+
+    /// A verb about a device, or about none.
+    func perform(
+        _ name: String,
+        _ tokens: [DeviceToken],
+        _ verb: (Dispatcher, EmbeddedEngine, (WakeID) -> WakeID) -> String
+    ) throws {
+        self.history.append(name)
+        let expected = verb(self.local.dispatcher, self.local.engine) { $0 }
+        let loaded: [DeviceToken] =
+            switch self.loading {
+            case .all: self.tokens
+            case .needed: tokens + self.shared.ready
+            case .single: tokens
+            }
+        let answer = try self.shared.transact(loaded) {
+            verb(self.shared.dispatcher, self.shared.engine) { self.twins[$0] ?? $0 }
+        }
+        try self.settle()
+        if expected != answer { self.note("answered \(answer) and not \(expected)") }
+        try self.compare()
+    }
+
+    /// Something about streams alone.
+    func change(_ name: String, _ verb: (Dispatcher) -> Void) throws {
+        self.history.append(name)
+        verb(self.local.dispatcher)
+        verb(self.shared.dispatcher)
+        try self.settle()
+        try self.tellConditions()
+        try self.compare()
+    }
+
+    /// A stream ends.
+    func endStream(_ address: StreamAddress) throws {
+        self.history.append("end \(address.number)")
+        self.local.dispatcher.streamEnded(address)
+        let wakes = self.shared.dispatcher.removeStream(address)
+        let lost = Dictionary(grouping: wakes) { self.shared.device(of: $0) }
+        switch self.loading {
+        case .all: try self.shared.transact(self.tokens) { self.shared.dispatcher.lose(wakes) }
+        case .needed:
+            try self.shared.transact(lost.keys.compactMap { $0 }) { self.shared.dispatcher.lose(wakes) }
+        case .single:
+            for (token, wakes) in lost {
+                try self.shared.transact(token.map { [$0] } ?? []) { self.shared.dispatcher.lose(wakes) }
+            }
+        }
+        try self.settle()
+        try self.compare()
+    }
+
+    func reconfigure(_ configuration: EngineConfiguration) throws {
+        self.history.append("reconfigure")
+        self.local.engine.reconfigure(configuration)
+        self.local.advance(by: 0)
+        self.shared.engine.reconfigure(configuration)
+        // Each row is judged anew once it is loaded.
+        if self.loading == .single {
+            for token in self.tokens { try self.shared.transact([token]) {} }
+        } else {
+            try self.shared.transact(self.tokens) {}
+        }
+        try self.settle()
+        try self.compare()
+    }
+
+    private func tellConditions() throws {
+        let owed = self.shared.dispatcher.conditionsOwed
+        guard !owed.isEmpty else { return }
+        try self.shared.read(owed) { self.shared.dispatcher.tellConditionsOwed() }
+        if !self.shared.dispatcher.conditionsOwed.isEmpty { self.note("conditions are still owed") }
+    }
+}
+
+// MARK: - Comparing
+
+extension SharedComparison {
+    private func note(_ difference: String) {
+        self.differences.append("after \(self.history.suffix(12)): \(difference)")
+    }
+
+    private func compare<Value: Equatable>(_ what: String, _ value: Value, _ expected: Value) {
+        if value != expected { self.note("\(what) is \(value) and not \(expected)") }
+    }
+
+    private func compare() throws {
+        try self.tellConditions()
+        self.compareTold()
+        self.compareCounts()
+        var events: [HistoryEvent] = []
+        self.local.engine.takeEvents(into: &events)
+        let ours = self.shared.takeEvents()
+        for token in self.tokens {
+            let number = HistoryEvent.device(of: token, EngineRig.historyKey)
+            self.compare("history", ours.filter { $0.device == number }, events.filter { $0.device == number })
+        }
+        let shown = try self.shared.read(self.tokens) { self.facts(self.shared.engine) { $0 } }
+        self.compare("snapshots", shown, self.facts(self.local.engine) { self.twins[$0] ?? $0 })
+        self.compare("due", self.shared.rows.values.compactMap(\.due).min(), self.local.engine.nextDue)
+        for topic in 0..<Self.topicCount {
+            let index = TopicIndex(rawValue: UInt32(topic))
+            let ready = self.shared.rows.values.count { row in
+                row.topic == index && row.ready.contains { $0.target == .push }
+            }
+            self.compare("ready", ready, self.local.engine.readyCount(index))
+        }
+        self.compareStreams()
+        self.compare("faults", self.shared.faults, [])
+    }
+
+    private func compareCounts() {
+        var totals = self.local.engine.totals
+        totals.stock.devices = Int64(self.shared.rows.count)
+        totals.stock.contentBytes = Int64(self.local.engine.contentBytes)
+        totals.stock.taskBytes = Int64(self.local.engine.taskBytes)
+        self.compare("total", self.shared.total, totals)
+        self.compare("devices", self.tokens.count { self.local.engine.find($0) != nil }, self.shared.rows.count)
+        let ended = TaskKind.allCases.reduce(totals.results.sum) { $0 + totals.tasks[$1].sum }
+        let inFlight = totals.launched + totals.tasks.launched.sum - ended
+        let open = self.shared.wakes.values.count { $0.endedAt == nil }
+        self.compare("wakes in flight", Int64(open), inFlight)
+        for snapshot in self.local.engine.topicSnapshots {
+            var books = self.shared.books[snapshot.index] ?? Books()
+            books.stock = StockBooks()
+            self.compare("books of \(snapshot.name)", books, snapshot.books)
+        }
+    }
+
+    private func compareStreams() {
+        func streams(_ dispatcher: Dispatcher) -> [String] {
+            dispatcher.streams(countMax: 100).map { "\($0)" }.sorted()
+        }
+        self.compare("streams", streams(self.shared.dispatcher).count, streams(self.local.dispatcher).count)
+        for topic in 0..<Self.topicCount {
+            let index = TopicIndex(rawValue: UInt32(topic))
+            self.compare(
+                "workers",
+                self.shared.dispatcher.workerCounts(index),
+                self.local.dispatcher.workerCounts(index)
+            )
+            let free = self.local.dispatcher.streams(countMax: 100).filter {
+                $0.topic == index && $0.state == .free && !self.local.engine.isPaused(index)
+            }
+            let offered = self.shared.dispatcher.freeSlots(index)
+            self.compare("free", offered.reduce(0) { $0 + $1.count }, free.reduce(0) { $0 + $1.slots - $1.busy })
+        }
+    }
+
+    private func compareTold() {
+        let (ours, theirs) = (self.shared.takeTold(), self.local.output.take())
+        let (sent, expected) = (Self.deliveries(ours), Self.deliveries(theirs))
+        self.compare("delivered", sent.map(Self.text), expected.map(Self.text))
+        for (delivery, twin) in zip(expected, sent) {
+            self.twins[delivery.wake] = twin.wake
+            self.wakes.append(delivery.wake)
+            self.kinds[delivery.wake] = delivery.kind
+        }
+        var (told, expectedTold) = (Self.others(ours) { $0 }, Self.others(theirs) { self.twins[$0] ?? $0 })
+        // What a step told that was done again may be told twice.
+        if self.mayFail { (told, expectedTold) = (Array(Set(told)).sorted(), Array(Set(expectedTold)).sorted()) }
+        self.compare("told", told, expectedTold)
+    }
+
+    private static func deliveries(_ events: [RecordingOutput.Event]) -> [Delivery] {
+        let deliveries: [Delivery] = events.compactMap {
+            if case .delivered(let delivery) = $0 { delivery } else { nil }
+        }
+        return deliveries.enumerated().sorted {
+            (Self.text($0.element), $0.offset) < (Self.text($1.element), $1.offset)
+        }.map(\.element)
+    }
+
+    private static func text(_ delivery: Delivery) -> String {
+        let task = delivery.task.map { "\($0.name) \($0.details) \($0.resumedFrom as Any) " + Self.text($0.task) }
+        return "\(delivery.token.hex) \(delivery.kind) \(delivery.stream.number) \(delivery.topic) \(delivery.deadline)"
+            + " \(delivery.push as Any) \(delivery.apnsID as Any) \(delivery.payload) \(task ?? "")"
+    }
+
+    private static func text(_ task: BackgroundTask) -> String {
+        "\(task.kind) \(task.needs) \(task.arrivedAt) \(task.waitsSince) \(task.arrival) "
+            + "\(task.transfers) \(task.attempts)"
+    }
+
+    private static func others(
+        _ events: [RecordingOutput.Event],
+        _ twin: (WakeID) -> WakeID
+    ) -> [String] {
+        events.compactMap { event -> String? in
+            switch event {
+            case .delivered: nil
+            case .expired(let wake, let stream, let reason): "expired \(twin(wake)) \(stream.number) \(reason)"
+            case .released(let wake, let stream): "released \(twin(wake)) \(stream.number)"
+            case .drained(let stream): "drained \(stream.number)"
+            case .conditions(let token, let conditions, let stream):
+                "conditions \(token.hex) \(conditions) \(stream.number)"
+            }
+        }.sorted()
+    }
+
+    /// Everything that is known of all devices.
+    private func facts(_ engine: EmbeddedEngine, _ twin: (WakeID) -> WakeID) -> [String] {
+        self.tokens.map { token in
+            guard let device = engine.find(token) else { return "" }
+            let snapshot = engine.snapshot(device)
+            func text(_ push: PendingPush?) -> String {
+                var push = push
+                push?.handle = .none
+                return "\(push as Any)"
+            }
+            let flight = snapshot.state.inFlight
+            let state =
+                text(snapshot.state.pending) + text(flight?.push) + "\(flight?.deadline as Any)"
+                + "\(flight?.launchedAt as Any) \(flight?.spacingBefore as Any) \(flight?.discardsRetry as Any)"
+                + "\(snapshot.state.spacing) \(snapshot.state.conditions) \(snapshot.state.penalty)"
+            let tasks = snapshot.tasks.map { task in
+                var state = "\(task.state)"
+                if case .running(let wake, let launchedAt, let deadline, let progress) = task.state {
+                    state = "\(twin(wake)) \(launchedAt) \(deadline) \(progress as Any)"
+                }
+                return "\(task.name) \(task.details) \(state) " + Self.text(task.task)
+            }
+            return "\(snapshot.topic) \(snapshot.isRegistered) \(snapshot.registrationChangedAt) \(state)"
+                + " \(snapshot.wake.map(twin) as Any) \(snapshot.pendingID as Any) \(snapshot.inFlightID as Any)"
+                + " \(snapshot.held) \(snapshot.usage) \(tasks)"
+        }
+    }
+}

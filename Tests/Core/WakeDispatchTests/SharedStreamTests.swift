@@ -1,0 +1,323 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Streams of an engine that shares its store", .timeLimit(.minutes(15)))
+struct SharedStreamTests {
+    private static let topic = TopicIndex(rawValue: 0)
+
+    private let rig: DispatchRig
+    private let rows = Rows()
+
+    /// What the store has.
+    private final class Rows {
+        var devices: [DeviceToken: SharedDevice] = [:]
+    }
+
+    init() throws {
+        self.rig = DispatchRig(EngineRig.openToTasks([("launchInterval", 1), ("executionWindow", 5)]))
+        self.rig.engine.share()
+        try self.rig.engine.appendTopics([EngineRig.topicName(0)])
+        self.rig.dispatcher.share { $0 == Self.topic }
+    }
+
+    /// A step, of which it is not known yet whether it happens.
+    private func step(_ body: () -> Void = {}) throws -> (changes: [SharedDeviceChange], streams: StreamChanges) {
+        let rows = self.rows.devices.values.sorted { $0.token.isBefore($1.token) }
+        for row in rows { _ = try self.rig.engine.take(row) }
+        self.rig.engine.beginSharedStep(now: self.rig.rig.instant, deviceCount: rows.count)
+        _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: 1000)
+        body()
+        let changes = self.rig.engine.takeSharedChanges()
+        let streams = self.rig.dispatcher.takeStreamChanges()
+        self.rig.engine.evict()
+        self.rig.dispatcher.forgetDevices()
+        return (changes, streams)
+    }
+
+    private func commit(_ step: (changes: [SharedDeviceChange], streams: StreamChanges)) {
+        for change in step.changes { self.rows.devices[change.device.token] = change.device }
+        self.rig.dispatcher.committed(step.streams)
+    }
+
+    private var counts: Dispatcher.WorkerCounts { self.rig.dispatcher.workerCounts(Self.topic) }
+
+    @Test("A wake of a step that did not happen leaves its stream as it was, and the stream is next again")
+    func given() throws {
+        self.rig.subscribe(1, slots: 2)
+        self.rig.subscribe(2, slots: 1)
+        for _ in 0..<5 {
+            let step = try self.step { self.rig.push(1) }
+            #expect(self.rig.takeDeliveries().map(\.stream.number) == [1])
+            #expect(self.counts.busy == 1)
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+            #expect(self.counts.busy == 0)
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [3])
+        }
+        for expected in [1, 2, 1] {
+            self.commit(try self.step { self.rig.push(expected * 10 + self.rows.devices.count) })
+            #expect(self.rig.takeDeliveries().map(\.stream.number) == [expected])
+        }
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+    }
+
+    @Test("A task of a step that did not happen gives its turn back")
+    func task() throws {
+        for stream in 1...2 { self.rig.subscribe(stream, slots: 1, tasks: ["feed.*"], resources: ["gpu"]) }
+        for _ in 0..<4 {
+            let step = try self.step { self.rig.submit(1, "feed.x", .processing([]), resources: ["gpu"]) }
+            #expect(self.rig.takeDeliveries().map(\.stream.number) == [1])
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+        }
+        for stream in 1...2 {
+            self.commit(try self.step { self.rig.submit(stream, "feed.x", .processing([])) })
+            #expect(self.rig.takeDeliveries().map(\.stream.number) == [stream])
+        }
+    }
+
+    @Test("Wakes that expired in steps that did not happen stall no stream; those that did are answered late")
+    func stall() throws {
+        self.rig.subscribe(1, slots: 9)
+        self.commit(try self.step { for device in 1...3 { self.rig.push(device) } })
+        let wakes = self.rig.takeDeliveries().map(\.wake)
+        self.rig.rig.pass(6000)
+        for _ in 0..<3 {
+            let step = try self.step()
+            #expect(self.rig.output.expirations.count == 3)
+            _ = self.rig.takeDeliveries()
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+            #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [6])
+            #expect(self.counts.busy == 3)
+        }
+        let step = try self.step()
+        // A late answer at another gateway, and one here of which it is not known whether it happened.
+        self.commit(step)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+        let late = try self.step { _ = self.rig.report(.newData, wakes[0]) }
+        #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+        #expect(self.rig.dispatcher.undo(late.streams).isEmpty)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+        self.rig.dispatcher.wakeEndedElsewhere(wakes[1], nil)
+        #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+    }
+
+    @Test("A stream that was asked to end ends once the step is durable that released its last wake")
+    func drained() throws {
+        self.rig.subscribe(1)
+        self.commit(try self.step { self.rig.push(1) })
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        #expect(self.rig.dispatcher.streamDraining(DispatchRig.address(1)) { _ in true })
+        var step = try self.step { self.rig.report(.newData, wake) }
+        #expect(self.rig.dispatcher.streamCount == 1)
+        #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+        #expect(self.counts.busy == 1)
+        step = try self.step { self.rig.report(.newData, wake) }
+        _ = self.rig.output.take()
+        self.commit(step)
+        #expect(self.rig.output.take() == [.drained(DispatchRig.address(1))])
+        #expect(self.rig.dispatcher.streamCount == 0)
+    }
+
+    @Test("Of a stream that ends meanwhile, each wake it had and each that was released in vain is to be lost")
+    func ended() throws {
+        self.rig.subscribe(1, slots: 2)
+        self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
+        let wakes = self.rig.takeDeliveries().map(\.wake)
+        let step = try self.step { self.rig.report(.newData, wakes[0]) }
+        #expect(self.rig.dispatcher.removeStream(DispatchRig.address(1)) == [wakes[1]])
+        #expect(self.rig.dispatcher.undo(step.streams) == [wakes[0]])
+        self.rig.subscribe(2, slots: 5)
+        self.rig.rig.pass(1000)
+        let lost = try self.step { self.rig.dispatcher.lose(wakes) }
+        #expect(Set(self.rig.takeDeliveries().map(\.token)) == Set([1, 2].map { EngineRig.token($0) }))
+        #expect(lost.changes.flatMap(\.ended).count == 2)
+        self.commit(lost)
+        #expect(self.counts.busy == 2)
+    }
+
+    @Test("A wake that nobody here holds is named when it ends, with why it expired")
+    func elsewhere() throws {
+        self.rig.subscribe(1, slots: 5)
+        self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
+        let wakes = self.rig.takeDeliveries().map(\.wake)
+        _ = self.rig.dispatcher.removeStream(DispatchRig.address(1))
+        let reported = try self.step { self.rig.report(.newData, wakes[0]) }
+        #expect(reported.streams.endedElsewhere.map(\.wake) == [wakes[0]])
+        #expect(reported.streams.endedElsewhere.map(\.reason) == [nil])
+        self.commit(reported)
+        self.rig.rig.pass(6000)
+        let expired = try self.step()
+        #expect(expired.streams.endedElsewhere.map(\.wake) == [wakes[1]])
+        #expect(expired.streams.endedElsewhere.map(\.reason) == [.deadline])
+    }
+
+    @Test("Its holder is told of a wake that expired elsewhere, and has the slot again")
+    func holder() throws {
+        self.rig.subscribe(1)
+        self.commit(try self.step { self.rig.push(1) })
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        self.rig.dispatcher.wakeEndedElsewhere(wake, .cancelled)
+        let stream = DispatchRig.address(1)
+        #expect(self.rig.output.take() == [.expired(wake, stream, .cancelled), .released(wake, stream)])
+        #expect(self.counts.busy == 0)
+        #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
+    }
+
+    @Test("A wake that its worker gives back at another gateway frees its slot, and counts as given back")
+    func releasedElsewhere() throws {
+        self.rig.subscribe(1, slots: 5)
+        self.commit(try self.step { for device in 1...3 { self.rig.push(device) } })
+        let stream = DispatchRig.address(1)
+        for delivery in self.rig.takeDeliveries() {
+            self.rig.dispatcher.wakeEndedElsewhere(delivery.wake, .lost)
+            #expect(self.rig.output.take() == [.released(delivery.wake, stream)])
+        }
+        #expect(self.counts.busy == 0 && self.counts.stalled == 1)
+        #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
+    }
+
+    @Test("A release that was undone is none, and its stream holds the wake again")
+    func undoneRelease() throws {
+        self.rig.subscribe(1)
+        self.commit(try self.step { self.rig.push(1) })
+        for _ in 0..<2 {
+            let wake = try #require(self.rig.takeDeliveries().last).wake
+            self.commit(try self.step { #expect(self.rig.dispatcher.release(wake, reason: "a") == .released) })
+            self.commit(try self.step())
+        }
+        let wake = try #require(self.rig.takeDeliveries().last).wake
+        let third = try self.step { #expect(self.rig.dispatcher.release(wake, reason: "b") == .released) }
+        #expect(self.counts.stalled == 1)
+        #expect(self.rig.dispatcher.undo(third.streams).isEmpty)
+        #expect(self.counts.stalled == 0 && self.counts.busy == 1)
+        let again = try self.step { #expect(self.rig.dispatcher.release(wake, reason: "c") == .released) }
+        self.commit(again)
+        #expect(self.counts.stalled == 1 && self.counts.stallReason?.hasSuffix(": c") == true)
+    }
+
+    @Test("A gateway that was taken for dead tells its workers that their wakes are lost")
+    func dead() throws {
+        self.rig.subscribe(1)
+        self.commit(try self.step { self.rig.push(1) })
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        self.rig.dispatcher.expireEveryWake()
+        let stream = DispatchRig.address(1)
+        #expect(self.rig.output.take() == [.expired(wake, stream, .lost), .released(wake, stream)])
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [1])
+    }
+
+    @Test("Now or never is two seconds where another gateway has the slot, for what would launch now")
+    func nowOrNever() throws {
+        var expirations: [ArrivingPush.Expiration] = []
+        func reach(_ device: Int) {
+            self.rig.rig.makePush(.immediate, .nowOrNever) { push in
+                let reaching = EngineRig.topicName(0).withByteView {
+                    self.rig.dispatcher.reachingElsewhere(push, token: EngineRig.token(device), topic: $0)
+                }
+                expirations.append(reaching.expiration)
+            }
+        }
+        self.commit(
+            try self.step {
+                reach(1)
+                self.rig.push(2)
+                self.rig.conditions(2) { $0.appState = .forceQuit }
+                reach(2)
+            }
+        )
+        self.rig.subscribe(1, slots: 5)
+        self.commit(try self.step { reach(3) })
+        #expect(expirations == [.at(self.rig.rig.instant + 2000), .nowOrNever, .nowOrNever])
+    }
+
+    @Test("A stream that did not read hears later of devices that are not there any more")
+    func conditions() throws {
+        self.rig.subscribe(1, reportsConditions: true)
+        self.rig.subscribe(2, reportsConditions: true, devices: [1])
+        self.commit(try self.step { for device in 1...2 { self.rig.rig.register(device) } })
+        for stream in 1...2 { self.rig.pause(stream, true) }
+        for level in [0.5, 0.4] {
+            self.commit(
+                try self.step {
+                    for device in 1...2 { self.rig.conditions(device) { $0.batteryLevel = level } }
+                }
+            )
+        }
+        #expect(self.rig.output.take().isEmpty)
+        for stream in 1...2 { self.rig.pause(stream, false) }
+        #expect(self.rig.dispatcher.conditionsOwed.count == 2)
+        self.commit(try self.step { self.rig.dispatcher.tellConditionsOwed() })
+        let told: [String] = self.rig.output.take().compactMap { event in
+            guard case .conditions(let token, let conditions, let stream) = event else { return nil }
+            return "\(stream.number) \(token == EngineRig.token(1)) \(conditions.batteryLevel)"
+        }
+        #expect(told.sorted() == ["1 false 0.4", "1 true 0.4", "2 true 0.4"])
+        #expect(self.rig.dispatcher.conditionsOwed.isEmpty)
+        self.commit(
+            try self.step { self.rig.dispatcher.conditionsChangedElsewhere(self.rig.rig.index(1)) }
+        )
+        #expect(self.rig.output.take().count == 2)
+    }
+
+    @Test("A report of progress in a step that did not happen is not counted, and its task has not advanced")
+    func progress() throws {
+        self.rig.subscribe(1, tasks: ["export"])
+        self.commit(
+            try self.step {
+                self.rig.rig.register(1, topic: 0)
+                self.rig.conditions(1) { $0.appState = .active }
+                self.rig.submit(1, "export", .continued(.queue))
+            }
+        )
+        let wake = try #require(self.rig.takeDeliveries().first).wake
+        self.rig.rig.pass(15_000)
+        let dispatcher = self.rig.dispatcher
+        func report() throws -> (changes: [SharedDeviceChange], streams: StreamChanges) {
+            let step = try self.step { _ = dispatcher.progress(TaskProgress(completed: 1, total: 9), wake: wake) }
+            #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+            return step
+        }
+        for _ in 0..<2 {
+            #expect(dispatcher.undo(try report().streams).isEmpty)
+            #expect(dispatcher.progressReports == 0 && dispatcher.stalledTaskCount == 1)
+        }
+        self.commit(try report())
+        #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
+    }
+
+    @Test("Free slots are told by what streams take, in an order that does not hang on the process")
+    func freeSlots() throws {
+        self.rig.subscribe(1, slots: 2)
+        self.rig.subscribe(2, slots: 3)
+        self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
+        self.rig.subscribe(4, slots: 1, devices: [7, 5])
+        self.rig.subscribe(5, slots: 4, devices: [6])
+        let slots = self.rig.dispatcher.freeSlots(Self.topic)
+        #expect(slots.map(\.count) == [5, 5, 1])
+        #expect(slots.map(\.namesDevices) == [true, false, false])
+        let devices = slots.map { self.rig.dispatcher.devices($0) }
+        #expect(devices == [[5, 6, 7].map { EngineRig.token($0) }, [], []])
+        #expect(slots[2].tasks == ["feed"] && slots[2].resources == ["gpu"])
+        #expect(Set(slots.map(\.number)).count == 3)
+        // What is not free is not asked for, and what has ended is no more.
+        self.rig.pause(4, true)
+        self.rig.dispatcher.slotsChanged(DispatchRig.address(5), to: 2)
+        self.rig.endStream(3)
+        let fewer = self.rig.dispatcher.freeSlots(Self.topic)
+        #expect(fewer.map(\.count) == [2, 5])
+        #expect(self.rig.dispatcher.devices(fewer[0]) == [EngineRig.token(6)])
+        self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
+        let again = self.rig.dispatcher.freeSlots(Self.topic)
+        #expect(again.map(\.count) == [2, 5, 1])
+        #expect(again[2].number != slots[2].number, "who comes later has asked for nothing yet")
+        self.rig.dispatcher.wakeBytesPerStreamChanged(to: 0)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+        self.rig.dispatcher.wakeBytesPerStreamChanged(to: 100)
+        #expect(self.rig.dispatcher.freeSlots(Self.topic) == again)
+        self.rig.dispatcher.drain()
+        #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
+    }
+}

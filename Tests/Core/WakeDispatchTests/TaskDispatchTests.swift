@@ -1,0 +1,191 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Which stream a background task goes to", .timeLimit(.minutes(15)))
+struct TaskDispatchTests {
+    static func rig(_ parameters: [(String, Double)] = [], workPerStepMax: Int = 4096) -> DispatchRig {
+        DispatchRig(EngineRig.openToTasks(parameters), workPerStepMax: workPerStepMax)
+    }
+
+    /// The streams that got something since the last call, and of which device.
+    static func given(_ rig: DispatchRig) -> [[Int]] {
+        rig.takeDeliveries().map { delivery in
+            [delivery.stream.number, (0..<1000).first { EngineRig.token($0) == delivery.token } ?? -1]
+        }
+    }
+
+    @Test(
+        "A pattern takes its identifier alone, or what begins with it and goes on",
+        arguments: [
+            ("a.b", "a.b", true), ("a.b", "a.b.c", false), ("a.b", "a", false), ("a.*", "a.b", true),
+            ("a.*", "a.b.c", true), ("a.*", "a", false), ("a.*", "a.", false), ("a.*", "ab.c", false),
+            ("a.b.*", "a.b.c.d", true), ("a.b.*", "a.c", false), ("a.*", "a..", true), (".*", ".x", true),
+        ]
+    )
+    func patterns(pattern: String, name: String, isTaken: Bool) {
+        let rig = Self.rig()
+        rig.subscribe(1, kinds: [], tasks: [pattern])
+        #expect(rig.submit(1, name)?.disposition == (isTaken ? .launched : .scheduled))
+        #expect(rig.takeDeliveries().map(\.task?.name) == (isTaken ? [name] : []))
+        // What came before its stream finds it too, and sessions are matched by the same rule.
+        let other = Self.rig()
+        #expect(other.submit(1, name)?.held == .worker)
+        other.finish(2, name)
+        other.subscribe(1, kinds: [], tasks: [pattern])
+        #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.appRefresh] : []))
+        other.subscribe(2, kinds: [], sessions: [pattern])
+        #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.urlSession] : []))
+    }
+
+    @Test("Identifiers, sessions and pushes are apart: a stream gets what it asked for", arguments: [[], [1]])
+    func apart(devices: [Int]) {
+        let rig = Self.rig()
+        rig.submit(1, "x", .processing([]))
+        rig.subscribe(1, slots: 9, kinds: [], sessions: ["x"], devices: devices)
+        rig.subscribe(2, slots: 9, devices: devices)
+        #expect(rig.takeDeliveries().isEmpty)
+        rig.finish(1, "x", count: 3)
+        let session = rig.takeDeliveries()
+        #expect(session.map(\.stream.number) == [1] && session.first?.task?.task.transfers == 3)
+        rig.subscribe(3, slots: 9, kinds: [], tasks: ["x"], devices: devices)
+        let task = rig.takeDeliveries()
+        #expect(task.map(\.stream.number) == [3] && task.first?.task?.task.attempts == 1)
+        if let wake = session.first?.wake { rig.report(.success, wake) }
+        rig.push(1, .immediate)
+        #expect(rig.takeDeliveries().map(\.stream.number) == [2])
+    }
+
+    @Test("Streams that take a task have turns, whatever patterns they have it by")
+    func turns() {
+        let rig = Self.rig()
+        rig.subscribe(1, slots: 100, kinds: [], tasks: ["a.b.c", "z"])
+        rig.subscribe(2, slots: 100, kinds: [], tasks: ["a.*"])
+        rig.subscribe(3, slots: 100, kinds: [], tasks: ["a.*", "a.b.*", "a.b.c"])
+        var counts = [0, 0, 0, 0]
+        for device in 0..<60 {
+            rig.submit(device, "a.b.c")
+            for delivery in rig.takeDeliveries() {
+                counts[delivery.stream.number] += 1
+                if device % 3 == 0 { rig.report(.success, delivery.wake) }
+            }
+            #expect((counts[1...].max() ?? 0) - (counts[1...].min() ?? 0) <= 1)
+        }
+        #expect(counts == [0, 20, 20, 20])
+    }
+
+    @Test("Thousands of busy streams are passed over once, and stand in their turn again when they are free")
+    func busy() {
+        let rig = Self.rig()
+        for stream in 0..<200 { rig.subscribe(stream, kinds: [], tasks: ["a"]) }
+        var wakes: [WakeID] = []
+        for device in 0..<250 {
+            rig.submit(device, "a")
+            wakes += rig.takeDeliveries().map(\.wake)
+        }
+        #expect(wakes.count == 200)
+        for wake in wakes { rig.report(.success, wake) }
+        #expect(Self.given(rig).map { $0[1] } == Array(200..<250))
+        for device in 250..<400 { rig.submit(device, "a") }
+        #expect(Set(Self.given(rig).map { $0[0] }).count == 150)
+    }
+
+    @Test("A stream that names the device goes first, the one with the fewest wakes of those that take it")
+    func namedFirst() {
+        let rig = Self.rig()
+        rig.subscribe(1, slots: 9, kinds: [], tasks: ["a"])
+        rig.subscribe(2, slots: 2, kinds: [], tasks: ["a", "b"], devices: [1, 2, 3])
+        rig.subscribe(3, slots: 2, kinds: [], tasks: ["b"], devices: [1, 2, 3])
+        rig.subscribe(4, slots: 9, devices: [1, 2, 3])
+        rig.submit(1, "a")
+        #expect(Self.given(rig) == [[2, 1]])
+        rig.submit(2, "b")
+        #expect(Self.given(rig) == [[3, 2]])
+        rig.submit(3, "a")
+        #expect(Self.given(rig) == [[2, 3]])
+        rig.submit(1, "a", .processing([]))
+        #expect(Self.given(rig) == [[1, 1]])
+    }
+
+    @Test("A stream that names devices gets what waits in every lane of each, in rounds")
+    func namedLanes() {
+        let rig = Self.rig()
+        for device in [1, 2] {
+            rig.push(device)
+            rig.submit(device, "p", .processing([]))
+        }
+        rig.subscribe(1, slots: 3, tasks: ["p"], devices: [1, 2])
+        #expect(Self.given(rig) == [[1, 1], [1, 2], [1, 1]])
+        rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 4)
+        #expect(Self.given(rig) == [[1, 2]])
+    }
+
+    @Test("A task goes only to a stream that offers all that it needs, and what waits for one blocks nothing")
+    func resources() {
+        let rig = Self.rig()
+        for device in 0..<5 {
+            rig.rig.register(device)
+            rig.conditions(device) { $0.appState = .active }
+        }
+        rig.submit(0, "a", .continued(.queue), resources: ["npu", "gpu"])
+        rig.submit(1, "a", .continued(.queue), resources: ["gpu"])
+        rig.submit(2, "a", .continued(.queue))
+        rig.subscribe(1, slots: 9, kinds: [], tasks: ["a"], resources: ["disk"])
+        #expect(Self.given(rig) == [[1, 2]])
+        rig.subscribe(2, slots: 9, kinds: [], tasks: ["a"], resources: ["gpu", "gpu"])
+        #expect(Self.given(rig) == [[2, 1]])
+        #expect(rig.submit(3, "a", .continued(.fail), resources: ["npu"]) == nil)
+        rig.subscribe(3, slots: 9, kinds: [], tasks: ["a"], resources: ["npu", "disk", "gpu"])
+        #expect(Self.given(rig) == [[3, 0]])
+        #expect(rig.submit(3, "a", .continued(.fail), resources: ["npu"])?.disposition == .launched)
+        #expect(rig.submit(4, "a", .continued(.fail), resources: ["disk", "npu"])?.disposition == .launched)
+        #expect(Self.given(rig) == [[3, 3], [3, 4]])
+        let topic = EngineRig.topicName(0).withByteView { rig.engine.findTopic($0) }
+        guard let topic else { return }
+        #expect(rig.dispatcher.resources(topic) == ["disk", "gpu", "npu"])
+        rig.endStream(3)
+        #expect(rig.dispatcher.resources(topic) == ["disk", "gpu"])
+        #expect(rig.dispatcher.resources(TopicIndex(rawValue: 99)).isEmpty)
+    }
+
+    @Test("Nothing is launched by a draining gateway, a paused stream, or one whose worker stops")
+    func obstacles() {
+        let rig = Self.rig()
+        rig.subscribe(1, slots: 9, tasks: ["a"])
+        rig.pause(1, true)
+        #expect(rig.submit(1, "a")?.held == .worker)
+        rig.pause(1, false)
+        #expect(Self.given(rig) == [[1, 1]])
+        #expect(rig.dispatcher.streamDraining(DispatchRig.address(1)) { _ in true })
+        rig.submit(2, "a")
+        rig.subscribe(2, slots: 9, tasks: ["a"])
+        #expect(Self.given(rig) == [[2, 2]])
+        rig.dispatcher.drain()
+        rig.submit(3, "a")
+        rig.advance(by: 1)
+        rig.finish(3, "s")
+        rig.subscribe(3, slots: 9, tasks: ["a"], sessions: ["s"], devices: [3])
+        #expect(Self.given(rig).isEmpty)
+        #expect(rig.dispatcher.simulateTaskLaunch("a", rig.rig.index(3)) == .noWorker)
+    }
+
+    @Test("A stream's end loses its tasks, and they launch elsewhere in the same step")
+    func lost() {
+        let rig = Self.rig()
+        rig.subscribe(1, slots: 9, tasks: ["*", "a.*"])
+        rig.push(1)
+        rig.submit(1, "a.p", .processing([]))
+        rig.submit(2, "a.r")
+        let before = rig.takeDeliveries()
+        #expect(before.count == 3)
+        rig.subscribe(2, slots: 9, tasks: ["a.*"])
+        rig.endStream(1)
+        let after = rig.takeDeliveries()
+        #expect(after.map(\.stream.number) == [2, 2, 2])
+        #expect(Set(after.map(\.wake)).isDisjoint(with: before.map(\.wake)))
+        #expect(after.compactMap(\.task?.task.attempts) == [2, 2])
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 9, busy: 3))
+    }
+}

@@ -1,0 +1,168 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// What the simulation itself knows of requests, sessions and the devices that they are of.
+struct TaskModels {
+    var ledger = RequestLedger()
+    private(set) var conditions: [DeviceToken: Conditions] = [:]
+    /// The last moment at which each device came to be used, or ceased to.
+    private var lastUses: [DeviceToken: Instant] = [:]
+    private var lastProcessing: [DeviceToken: Instant] = [:]
+    /// What `lastProcessing` was before a launch; of those wakes whose loss puts it back.
+    private var lastBefore: [WakeID: Instant?] = [:]
+    /// The ids of session events of each device, the oldest first.
+    private(set) var eventIDs: [DeviceToken: [String]] = [:]
+    /// The ids that each device had before it started afresh, which count anew.
+    private(set) var formerEventIDs: [DeviceToken: [String]] = [:]
+    private(set) var faults: [String] = []
+
+    var allFaults: [String] { self.faults + self.ledger.faults }
+
+    mutating func remember(_ id: String, _ token: DeviceToken) {
+        self.eventIDs[token] = Array(((self.eventIDs[token] ?? []) + [id]).suffix(16))
+    }
+}
+
+// MARK: - Devices
+
+extension TaskModels {
+    /// A device reported conditions.
+    ///
+    /// - Returns: all its conditions now.
+    mutating func reported(_ report: ConditionsReport, _ token: DeviceToken, at now: Instant) -> Conditions {
+        let before = self.conditions[token] ?? Conditions()
+        var after = before
+        after.appState = report.appState ?? after.appState
+        after.backgroundRefresh = report.backgroundRefresh ?? after.backgroundRefresh
+        after.thermalState = report.thermalState ?? after.thermalState
+        after.batteryLevel = report.batteryLevel ?? after.batteryLevel
+        after.charging = report.charging ?? after.charging
+        after.lowPowerMode = report.lowPowerMode ?? after.lowPowerMode
+        after.network = report.network ?? after.network
+        self.conditions[token] = after
+        if (before.appState == .active) != (after.appState == .active) { self.lastUses[token] = now }
+        if after.appState == .forceQuit, before.appState != .forceQuit { self.ledger.quit(token) }
+        return after
+    }
+
+    /// A device was removed, or registered again: it starts afresh.
+    mutating func startedAfresh(_ token: DeviceToken, at now: Instant, _ parameters: Parameters) {
+        self.conditions[token] = nil
+        self.lastUses[token] = nil
+        self.lastProcessing[token] = nil
+        if let former = self.eventIDs.removeValue(forKey: token) { self.formerEventIDs[token] = former }
+        for flight in self.ledger[token].inFlight { self.lastBefore[flight.wake] = nil }
+        let models = self
+        self.ledger.unregistered(token) { models.holds($0, token, at: now, parameters) }
+    }
+
+    /// What holds a request, or a session, of the device back.
+    func holds(
+        _ item: RequestLedger.Item,
+        _ token: DeviceToken,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> Set<TaskHold> {
+        let state = self.conditions[token] ?? Conditions()
+        let isHot = state.thermalState == .critical
+        guard item.kind != .continued else { return isHot ? [.thermal] : [] }
+        if item.isSession, state.appState == .active { return [] }
+        var holds: Set<TaskHold> = []
+        func add(_ hold: TaskHold, when applies: Bool) { if applies { holds.insert(hold) } }
+        add(.forceQuit, when: state.appState == .forceQuit)
+        add(.backgroundRefresh, when: state.backgroundRefresh != .available)
+        add(.active, when: state.appState == .active)
+        let needsNetwork = item.kind != .processing || item.needs.contains(.network)
+        add(.network, when: needsNetwork && !state.network)
+        add(.power, when: item.needs.contains(.externalPower) && !state.charging)
+        add(.lowPower, when: item.kind == .processing && state.lowPowerMode)
+        add(.thermal, when: isHot || state.thermalState == .serious)
+        add(.battery, when: state.batteryLevel < parameters.criticalBattery && !state.charging)
+        if !item.isSession, let last = self.lastUses[token], parameters.tasks.usageWindow > 0 {
+            add(.usage, when: now >= last + parameters.tasks.usageWindow)
+        }
+        return holds
+    }
+
+    /// Why a submission is refused whatever streams there are; nil when it is not.
+    func refusal(_ item: RequestLedger.Item, _ token: DeviceToken, isPermitted: Bool) -> TaskRefusal? {
+        let state = self.conditions[token] ?? Conditions()
+        if !isPermitted { return .notPermitted }
+        if item.kind != .continued, state.backgroundRefresh != .available { return .unavailable }
+        if item.kind == .continued, state.appState != .active { return .notForeground }
+        let others = self.ledger[token].waiting.count { $0.kind == item.kind && $0.name != item.name }
+        return others >= (item.kind == .appRefresh ? 1 : 10) ? .tooManyPendingTaskRequests : nil
+    }
+}
+
+// MARK: - Wakes
+
+extension TaskModels {
+    /// A wake was delivered.
+    ///
+    /// - Parameter isForced: an operator wished it.
+    mutating func launched(_ delivery: Delivery, at now: Instant, isForced: Bool, _ parameters: Parameters) {
+        let token = delivery.token
+        guard let waiting = self.waiting(for: delivery) else {
+            _ = self.ledger.launched(delivery, tolerated: [])
+            return
+        }
+        let holds = self.holds(waiting, token, at: now, parameters)
+        _ = self.ledger.launched(delivery, tolerated: isForced ? holds : [])
+        guard !isForced else { return }
+        if !holds.isEmpty { self.faults.append("\(waiting.name) was launched in spite of \(holds)") }
+        if now < waiting.notBefore { self.faults.append("\(waiting.name) was launched before \(waiting.notBefore)") }
+        guard delivery.kind == .processing else { return }
+        if let last = self.lastProcessing[token], now < last + parameters.tasks.processingInterval {
+            self.faults.append("two processing tasks were launched too close to each other")
+        }
+        self.lastBefore[delivery.wake] = .some(self.lastProcessing[token])
+        self.lastProcessing[token] = now
+    }
+
+    private func waiting(for delivery: Delivery) -> RequestLedger.Item? {
+        self.ledger[delivery.token].waiting.first {
+            $0.name == delivery.task?.name && LaunchKind($0.kind) == delivery.kind
+        }
+    }
+
+    mutating func ended(
+        _ delivery: Delivery,
+        _ outcome: TaskOutcome,
+        _ parameters: Parameters,
+        takingBackAttempt: Bool
+    ) {
+        if outcome == .lost, let before = self.lastBefore[delivery.wake] {
+            self.lastProcessing[delivery.token] = before
+        }
+        self.lastBefore[delivery.wake] = nil
+        self.ledger.ended(
+            delivery.wake,
+            delivery.token,
+            outcome,
+            attemptsMax: Int(parameters.maxAttempts),
+            takingBackAttempt: takingBackAttempt
+        )
+    }
+
+    /// What was interrupted had to be, and nothing is left that has to.
+    mutating func checkHolds(_ token: DeviceToken, at now: Instant, _ parameters: Parameters) {
+        for flight in self.ledger[token].inFlight where self.isInterrupted(flight, token, at: now, parameters) {
+            self.faults.append("\(flight.item.name) goes on in spite of conditions")
+        }
+    }
+
+    /// Whether conditions that changed just now end it.
+    func isInterrupted(
+        _ flight: RequestLedger.Flight,
+        _ token: DeviceToken,
+        at now: Instant,
+        _ parameters: Parameters
+    ) -> Bool {
+        guard flight.item.kind == .processing || flight.item.kind == .continued else { return false }
+        let holds = self.holds(flight.item, token, at: now, parameters)
+        return !holds.subtracting(flight.tolerated).subtracting([.usage]).isEmpty
+    }
+}

@@ -1,0 +1,255 @@
+import Engine
+import Foundation
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// Plays a trace of the simulator to the production dispatcher and engine, each device with a stream of its own, and
+/// reads what happened from what the engine tells of it.
+final class TraceDriver {
+    private(set) var configuration = EngineRig.open()
+    /// The answers to wakes of pushes, in turn.
+    private var script = [TraceAnswer(answer: "newData", delay: 1000)]
+    /// The answers to those of requests and sessions, by their names, in turn.
+    private var taskScripts: [String: [TraceAnswer]] = [:]
+    private var until: Int64?
+    private(set) lazy var rig = DispatchRig(self.configuration, start: 0)
+    private(set) var names: [String] = []
+    private var streams: [Int] = []
+    private var streamCount = 0
+    /// How often each device was launched, by what it was launched for.
+    private var launches: [[String: Int]] = []
+    var planned = PlannedDeeds()
+    private var identifiers: [APNsID: String] = [:]
+    /// What the trace's requests and sessions are named: every stream takes them all.
+    private let taskNames: TraceNames
+    /// What happened, by device.
+    private(set) var lines: [String: [String]] = [:]
+    private(set) var deliveryCount = 0
+    /// What was launched and is not among `lines` yet.
+    private var launched: [Delivery] = []
+
+    /// - Parameter trace: the lines that will come.
+    init(_ trace: [String]) throws {
+        self.taskNames = try TraceNames(trace)
+        self.configuration.permittedTasks = .all
+    }
+
+    var books: Books { self.rig.engine.totals }
+
+    /// Takes the trace's next line.
+    func take(_ line: String) throws {
+        guard let object = try TraceNames.object(line) else { return }
+        guard let time = object["t"] as? Double, let name = object["device"] as? String else {
+            return try self.header(object)
+        }
+        let moment = Self.milliseconds(time)
+        if let until = self.until, moment > until { return }
+        self.advance(to: moment)
+        self.rig.rig.pass(moment - self.rig.rig.now)
+        _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
+        let device = self.number(name)
+        self.collect()
+        if let push = object["push"] as? [String: Any] { self.push(push, device) }
+        if let report = object["conditions"] as? [String: Any] {
+            _ = self.rig.dispatcher.conditions(Self.report(report), self.rig.rig.index(device))
+        }
+        let isCancelled = try self.takeTask(object, device)
+        self.collect(isCancelled: isCancelled)
+        self.settle()
+    }
+
+    /// The trace is at its end.
+    func finish() {
+        self.advance(to: self.until ?? .max)
+    }
+
+    static func milliseconds(_ seconds: Double) -> Int64 { Int64((seconds * 1000).rounded()) }
+
+    func add(_ line: String, _ device: Int) { self.lines[self.names[device], default: []].append(line) }
+}
+
+// MARK: - Lines
+
+extension TraceDriver {
+    private func header(_ object: [String: Any]) throws {
+        for (name, value) in object["policy"] as? [String: Double] ?? [:] {
+            guard let parameter = PolicyParameter(name), parameter.set(value, in: &self.configuration.policy) else {
+                throw CocoaError(.propertyListReadCorrupt)
+            }
+        }
+        if let steps = object["worker"] as? [[Any]] { self.script = steps.compactMap { TraceAnswer($0) } }
+        for (name, steps) in object["tasks"] as? [String: [[Any]]] ?? [:] {
+            self.taskScripts[name] = steps.compactMap { TraceAnswer($0) }
+        }
+        if let permitted = object["permitted"] as? [String] {
+            self.configuration.permittedTasks = .none
+            self.configuration.permittedTasks[EngineRig.topicName(0)] = permitted.map { IdentifierPattern($0) }
+        }
+        if let until = object["until"] as? Double { self.until = Self.milliseconds(until) }
+    }
+
+    private func number(_ name: String) -> Int {
+        if let number = self.names.firstIndex(of: name) { return number }
+        let number = self.names.count
+        self.names.append(name)
+        self.streams.append(0)
+        self.launches.append([:])
+        self.rig.rig.register(number)
+        self.subscribe(number)
+        return number
+    }
+
+    private func subscribe(_ device: Int) {
+        self.streamCount += 1
+        self.streams[device] = self.streamCount
+        let request = SubscriptionRequest(
+            slots: SubscriptionRequest.slotsMax,
+            tasks: self.taskNames.tasks.map { IdentifierPattern($0) },
+            sessions: self.taskNames.sessions.map { IdentifierPattern($0) },
+            devices: [EngineRig.token(device)]
+        )
+        _ = EngineRig.topicName(0).withByteView { topic in
+            self.rig.dispatcher.subscribed(DispatchRig.address(self.streamCount), topic: topic, request)
+        }
+    }
+
+    private func push(_ push: [String: Any], _ device: Int) {
+        guard let id = push["apnsID"] as? String,
+            let priority = Priority(rawValue: UInt8(push["priority"] as? Int ?? 10))
+        else { return }
+        var expiration = ArrivingPush.Expiration.absent
+        if let moment = push["expiration"] as? Double {
+            expiration = moment == 0 ? .nowOrNever : .at(Instant(milliseconds: Self.milliseconds(moment)))
+        }
+        self.identifiers[EngineRig.apnsID(self.rig.rig.lastPush + 1)] = id
+        self.rig.push(device, priority, expiration)
+    }
+
+    private static func report(_ object: [String: Any]) -> ConditionsReport {
+        var report = ConditionsReport()
+        report.appState = (object["appState"] as? String).flatMap(Conditions.AppState.init)
+        report.backgroundRefresh = (object["backgroundRefresh"] as? String).flatMap(Conditions.BackgroundRefresh.init)
+        report.thermalState = (object["thermalState"] as? String).flatMap(Conditions.ThermalState.init)
+        report.batteryLevel = object["batteryLevel"] as? Double
+        report.charging = object["charging"] as? Bool
+        report.lowPowerMode = object["lowPowerMode"] as? Bool
+        report.network = object["network"] as? Bool
+        return report
+    }
+}
+
+// MARK: - Time
+
+extension TraceDriver {
+    /// Does all that happens by itself up to `limit`, each thing at its own millisecond.
+    private func advance(to limit: Int64) {
+        while let next = [self.rig.engine.nextDue?.milliseconds, self.planned.next].compactMap({ $0 }).min(),
+            next <= limit
+        {
+            self.rig.rig.pass(max(0, next - self.rig.rig.now))
+            self.settle()
+        }
+    }
+
+    /// Does all that happens at this moment: answers first.
+    private func settle() {
+        // The engine is told the time, and looks at nothing before the answers are in.
+        _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: 0)
+        repeat {
+            let due = self.planned.takeDue(at: self.rig.rig.now)
+            // Of several answers at one moment the engine hears before the dispatcher launches anything.
+            if due.count > 1 { for deed in due { self.tellEngine(deed) } }
+            for deed in due { self.tellDispatcher(deed) }
+            _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
+            self.collect()
+        } while self.planned.next.map { $0 <= self.rig.rig.now } ?? false
+    }
+
+    private func tellDispatcher(_ deed: PlannedDeeds.Deed) {
+        switch deed.what {
+        case .report(let report): _ = self.rig.dispatcher.report(report, wake: deed.wake)
+        case .advance(let completed):
+            _ = self.rig.dispatcher.progress(TaskProgress(completed: completed, total: .max), wake: deed.wake)
+        case .loss:
+            let stream = DispatchRig.address(self.streams[deed.device])
+            guard deed.isAlone, !self.planned.hasOthers(deed.device) else {
+                return self.rig.dispatcher.lose(deed.wake, on: stream, takingBackAttempt: false)
+            }
+            self.rig.dispatcher.streamEnded(stream)
+            self.subscribe(deed.device)
+        }
+    }
+
+    private func tellEngine(_ deed: PlannedDeeds.Deed) {
+        switch deed.what {
+        case .report(let report): _ = self.rig.engine.report(report, wake: deed.wake)
+        case .advance(let completed):
+            _ = self.rig.engine.progress(TaskProgress(completed: completed, total: .max), wake: deed.wake)
+        case .loss: self.rig.engine.lose(deed.wake)
+        }
+    }
+}
+
+// MARK: - What happened
+
+extension TraceDriver {
+    /// Notes what happened since the last call, and plans the answers to what was launched.
+    ///
+    /// - Parameter isCancelled: what waited was cancelled just now.
+    private func collect(isCancelled: Bool = false) {
+        // Late answers change nothing of a device, and keep its stream from stalling: the simulator's never does.
+        for wake in self.rig.output.expirations { self.planned.end(wake).map { self.reportLate($0, wake) } }
+        for delivery in self.rig.takeDeliveries() {
+            self.deliveryCount += 1
+            guard let device = self.names.indices.first(where: { EngineRig.token($0) == delivery.token }) else {
+                continue
+            }
+            self.launched.append(delivery)
+            let subject = delivery.subject
+            let turn = self.launches[device][subject, default: 0]
+            self.launches[device][subject] = turn + 1
+            let script = delivery.task.map { self.taskScripts[$0.name] ?? TraceAnswer.reliable } ?? self.script
+            self.planned.plan(script[turn % script.count], delivery, device, at: self.rig.rig.now)
+        }
+        var events: [HistoryEvent] = []
+        self.rig.engine.takeEvents(into: &events)
+        var entries = HistoryEntries()
+        for event in events.reversed() { entries.append(event) }
+        for entry in entries.finish().reversed() {
+            let device = self.names.indices.first {
+                HistoryEvent.device(of: EngineRig.token($0), EngineRig.historyKey) == entry.event.device
+            }
+            if let device { self.note(entry, device, isCancelled: isCancelled) }
+        }
+    }
+
+    private func reportLate(_ kind: LaunchKind, _ wake: WakeID) {
+        _ = self.rig.dispatcher.report(kind == .push ? .push(.noData) : .task(.failure), wake: wake)
+    }
+
+    private func note(_ entry: HistoryEntry, _ device: Int, isCancelled: Bool) {
+        let event = entry.event
+        let what: String
+        switch event.kind {
+        case .registered, .removed, .conditions, .extended: return
+        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+            if let line = self.taskLine(entry, isCancelled: isCancelled) { self.add(line, device) }
+            return
+        case .push(let disposition): what = "push \(disposition)"
+        case .launch(let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
+        case .result(let outcome): what = "result \(outcome.rawValue)"
+        case .discard(let reason): what = "discard \(reason.rawValue)"
+        }
+        let id = event.apnsID.flatMap { self.identifiers[$0] } ?? "nobody"
+        self.add("\(event.at.milliseconds) \(id) \(what)", device)
+    }
+
+    /// The wake that a launch of this name was: of those that no line tells of yet the first.
+    func takeLaunched(_ name: String, _ kind: TaskKind) -> LaunchedTask? {
+        let index = self.launched.firstIndex { delivery in
+            delivery.task?.name == name && delivery.task?.task.kind == kind
+        }
+        return index.flatMap { self.launched.remove(at: $0).task }
+    }
+}

@@ -1,0 +1,285 @@
+import Engine
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// Watches from outside where wakes go: fed by what workers are told and by their answers alone.
+struct WakeChecker {
+    struct Stream {
+        let topic: String
+        var slots: Int
+        let devices: Set<DeviceToken>
+        var takes = StreamTakes.pushes
+        var open: Set<WakeID> = []
+        var expiredInARow: Set<WakeID> = []
+        var isPaused = false
+        var isDraining = false
+
+        var isFree: Bool {
+            !self.isPaused && !self.isDraining && self.expiredInARow.count < 3 && self.open.count < self.slots
+        }
+
+        func takes(_ token: DeviceToken, topic: String, _ target: LaunchTarget) -> Bool {
+            self.topic == topic && (self.devices.isEmpty || self.devices.contains(token)) && self.takes.takes(target)
+        }
+    }
+
+    private(set) var streams: [StreamAddress: Stream] = [:]
+    private(set) var open: [WakeID: Delivery] = [:]
+    /// The deadlines of open wakes that were put off.
+    private var extended: [WakeID: Instant] = [:]
+    /// How far open wakes of continued tasks are.
+    private var progress: [WakeID: UInt64] = [:]
+    /// When open wakes were launched.
+    private var launches: [WakeID: Instant] = [:]
+    /// The order in which open wakes were launched.
+    private var places: [WakeID: Int] = [:]
+    /// Streams that hold a wake, or let one expire since they last answered.
+    private var answerers: [WakeID: StreamAddress] = [:]
+    private var seen: Set<WakeID> = []
+    private var byDevice: [DeviceToken: WakeID] = [:]
+    private(set) var faults: [String] = []
+    private(set) var stalls = 0
+    /// The gateway shuts down: nothing is launched any more.
+    var isDraining = false
+    /// Topics of which nothing launches by itself.
+    var pausedTopics: Set<String> = []
+
+    mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
+
+    mutating func paused(_ address: StreamAddress, _ isPaused: Bool) { self.streams[address]?.isPaused = isPaused }
+
+    mutating func slotsChanged(_ address: StreamAddress, to slots: Int) { self.streams[address]?.slots = slots }
+
+    /// The wake was lost, and its stream goes on.
+    ///
+    /// - Returns: the wake, if it was in flight.
+    mutating func lost(_ wake: WakeID) -> Delivery? {
+        self.answerers[wake] = nil
+        return self.close(wake)
+    }
+
+    mutating func draining(_ address: StreamAddress) { self.streams[address]?.isDraining = true }
+
+    /// The gateway ended the stream.
+    mutating func drained(_ address: StreamAddress) {
+        let stream = self.streams[address]
+        if stream?.isDraining != true { self.faults.append("a stream was ended that nobody had asked to end") }
+        if !self.ended(address).isEmpty { self.faults.append("a stream was ended with wakes in flight") }
+    }
+
+    /// A worker asked for more time.
+    ///
+    /// - Parameters:
+    ///   - longest: how much longer a wake may last, all extensions together.
+    ///   - window: how long a processing task may take at first, which may have changed since its launch.
+    /// - Returns: whether the deadline moved.
+    mutating func extended(
+        _ wake: WakeID,
+        until moment: Instant,
+        _ longest: Int64,
+        window: Int64,
+        _ outcome: ExtensionOutcome
+    ) -> Bool {
+        guard let delivery = self.open[wake] else {
+            switch outcome {
+            case .ended, .unknown: break
+            case .lasts, .limitReached: self.faults.append("wake \(wake) is over, and was answered \(outcome)")
+            }
+            return false
+        }
+        let deadline = self.deadline(delivery)
+        if delivery.kind == .continued {
+            if outcome != .limitReached(deadline) {
+                self.faults.append("wake \(wake) of a continued task is to be extended, and was answered \(outcome)")
+            }
+            return false
+        }
+        var limit = delivery.deadline + longest
+        if delivery.kind == .processing, let launched = self.launches[wake] { limit = launched + window + longest }
+        let expected = max(deadline, min(moment, limit))
+        let isRefused = moment > deadline && expected == deadline
+        if outcome != (isRefused ? .limitReached(deadline) : .lasts(expected)) {
+            self.faults.append("wake \(wake) was to last until \(expected), and was answered \(outcome)")
+        }
+        self.extended[wake] = expected
+        return expected > deadline
+    }
+
+    /// A worker said how far its task is.
+    ///
+    /// - Parameter window: how long it may take to get further.
+    mutating func progressed(
+        _ wake: WakeID,
+        _ completed: UInt64,
+        at now: Instant,
+        _ window: Int64,
+        _ outcome: ProgressOutcome
+    ) {
+        guard let delivery = self.open[wake] else {
+            switch outcome {
+            case .ended, .unknown: break
+            case .lasts, .notContinued: self.faults.append("wake \(wake) is over, and its progress was \(outcome)")
+            }
+            return
+        }
+        var expected = ProgressOutcome.notContinued
+        if delivery.kind == .continued {
+            if completed > self.progress[wake, default: 0] {
+                self.progress[wake] = completed
+                self.extended[wake] = now + window
+            }
+            expected = .lasts(self.deadline(delivery))
+        }
+        if outcome != expected { self.faults.append("the progress of wake \(wake) was \(outcome), not \(expected)") }
+    }
+
+    /// A wake is told to have expired at its deadline: no sooner.
+    mutating func reachedDeadline(_ wake: WakeID, at now: Instant) {
+        guard let delivery = self.open[wake], self.deadline(delivery) > now else { return }
+        self.faults.append("wake \(wake) expired before its deadline")
+    }
+
+    mutating func ended(_ address: StreamAddress) -> [Delivery] {
+        let wakes = self.streams.removeValue(forKey: address)?.open ?? []
+        self.answerers = self.answerers.filter { $0.value != address }
+        return wakes.sorted { ($0.first, $0.second) < ($1.first, $1.second) }.compactMap { self.close($0) }
+    }
+
+    /// The gateway restarted: every stream has ended.
+    ///
+    /// - Returns: the wakes that were in flight, as they were launched.
+    mutating func restarted() -> [Delivery] {
+        self.isDraining = false
+        let places = self.places
+        return self.streams.keys.sorted { $0.number < $1.number }.flatMap { self.ended($0) }.sorted { left, right in
+            (places[left.wake] ?? 0) < (places[right.wake] ?? 0)
+        }
+    }
+
+    /// - Parameters:
+    ///   - laneMax: how many of its lane may be in flight on its device.
+    ///   - isForced: a person launched it.
+    mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1, isForced: Bool = false) {
+        let name = "wake \(delivery.wake)"
+        if !isForced, self.pausedTopics.contains(delivery.topic) {
+            self.faults.append("\(name) launched by itself while its topic is paused")
+        }
+        if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
+        if self.isDraining { self.faults.append("\(name) was launched while draining") }
+        if self.count(delivery.token, delivery.kind.lane) >= laneMax {
+            self.faults.append("\(name) is one too many in flight in its lane")
+        }
+        if delivery.deadline <= now { self.faults.append("\(name) was past its deadline when it was launched") }
+        guard let stream = self.streams[delivery.stream] else {
+            self.faults.append("\(name) went to a stream that has ended")
+            return
+        }
+        if !stream.isFree { self.faults.append("\(name) went to a stream that is not free") }
+        if !stream.takes(delivery.token, topic: delivery.topic, delivery.target) {
+            self.faults.append("\(name) went to a stream that did not ask for it")
+        }
+        let isNamed = self.streams.values.contains {
+            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic, delivery.target)
+        }
+        if stream.devices.isEmpty, isNamed { self.faults.append("\(name) passed a free stream that names its device") }
+        self.open[delivery.wake] = delivery
+        self.answerers[delivery.wake] = delivery.stream
+        self.places[delivery.wake] = self.seen.count
+        self.launches[delivery.wake] = now
+        if delivery.kind == .push { self.byDevice[delivery.token] = delivery.wake }
+        self.streams[delivery.stream]?.open.insert(delivery.wake)
+    }
+
+    /// - Returns: the wake, if it was in flight.
+    mutating func expired(_ wake: WakeID, on address: StreamAddress) -> Delivery? {
+        guard self.streams[address]?.open.contains(wake) == true else {
+            self.faults.append("wake \(wake) expired on a stream that does not hold it")
+            return nil
+        }
+        let delivery = self.close(wake)
+        // Tasks of minutes say nothing of a stream that is silent, and late answers to them are none of its.
+        guard delivery?.kind.lane == .short else {
+            self.answerers[wake] = nil
+            return delivery
+        }
+        self.streams[address]?.expiredInARow.insert(wake)
+        if self.streams[address]?.expiredInARow.count == 3 { self.stalls += 1 }
+        return delivery
+    }
+
+    /// The worker said something of a wake: its stream is alive.
+    ///
+    /// - Returns: the wake, if this ended it.
+    mutating func answered(_ wake: WakeID, _ outcome: ReportOutcome) -> Delivery? {
+        let address = self.answerers[wake]
+        var ended: Delivery?
+        switch outcome {
+        case .ended:
+            if self.open[wake] == nil { self.faults.append("wake \(wake) ended twice") }
+            ended = self.close(wake)
+            self.answerers[wake] = nil
+        case .otherKind: return nil
+        case .repeated, .endedOtherwise, .unknown:
+            if self.open[wake] != nil { self.faults.append("wake \(wake) was in flight, and answered \(outcome)") }
+        }
+        if let address {
+            for expired in self.streams[address]?.expiredInARow ?? [] { self.answerers[expired] = nil }
+            self.streams[address]?.expiredInARow = []
+        }
+        return ended
+    }
+
+    /// What must hold once a step is done.
+    mutating func stepEnded(at now: Instant) {
+        for (wake, delivery) in self.open where self.deadline(delivery) <= now {
+            self.faults.append("wake \(wake) is past its deadline and still in flight")
+        }
+        for (address, stream) in self.streams where stream.isDraining && stream.open.isEmpty {
+            self.faults.append("stream \(address.number) is drained and has not ended")
+        }
+    }
+
+    /// Whether what waits of the device is to be launched: a free stream could take it, and nothing shuts down.
+    func couldTake(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        !self.pausedTopics.contains(topic) && self.couldTakeForced(token, topic: topic, target)
+    }
+
+    /// Whether what a person launches of the device is launched.
+    func couldTakeForced(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        !self.isDraining && self.hasFreeTaker(token, topic: topic, target)
+    }
+
+    /// Whether a free stream could take what waits of the device, were something launched.
+    func hasFreeTaker(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
+        self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic, target) }
+    }
+
+    /// How many wakes of a lane of the device are in flight.
+    func count(_ token: DeviceToken, _ lane: Lane) -> Int {
+        self.open.values.count { $0.token == token && $0.kind.lane == lane }
+    }
+
+    /// When an open wake expires.
+    func deadline(_ delivery: Delivery) -> Instant { self.extended[delivery.wake] ?? delivery.deadline }
+
+    func wakeInFlight(_ token: DeviceToken) -> WakeID? { self.byDevice[token] }
+
+    private mutating func close(_ wake: WakeID) -> Delivery? {
+        guard let delivery = self.open.removeValue(forKey: wake) else { return nil }
+        self.extended[wake] = nil
+        self.progress[wake] = nil
+        self.places[wake] = nil
+        self.launches[wake] = nil
+        self.streams[delivery.stream]?.open.remove(wake)
+        if delivery.kind == .push { self.byDevice[delivery.token] = nil }
+        return delivery
+    }
+}
+
+extension Delivery {
+    /// What the stream has to take that gets it.
+    var target: LaunchTarget {
+        LaunchTarget(kind: self.kind, name: self.task?.name ?? "", resources: self.task?.details.resources ?? [])
+    }
+}

@@ -1,0 +1,145 @@
+import Testing
+import Wire
+
+@Suite("Wakes of background tasks as a gateway writes them")
+struct TaskWakeTests {
+    private static let id = WakeID(random: (0x0011_2233_4455_6677, 0x8899_AABB_CCDD_EEFF))
+    private static let idText = "00112233445566778899aabbccddeeff"
+    private static let start =
+        #"","device":"00ff10ef00ff10ef00ff10ef00ff10ef","topic":"com.example.news","#
+    private static let terms = Wake.Terms(
+        attempt: 2,
+        submittedAt: 1_800_000_000_001,
+        deadline: 1_800_000_030_000,
+        timeLeft: 29_999
+    )
+
+    private static func token() throws -> DeviceToken {
+        try #require(DeviceToken(hex: ByteView("00ff10ef00ff10ef00ff10ef00ff10ef")))
+    }
+
+    /// What `write` makes of a wake.
+    private static func text(
+        of work: Wake.Work,
+        _ kind: WakeKind,
+        trace: WakeTrace = WakeTrace(),
+        _ write: (Wake, inout JSONWriter) -> Void = { $0.write(to: &$1) }
+    ) throws -> String {
+        let topic = ByteView("com.example.news" as StaticString)
+        let wake = Wake(
+            Self.id,
+            kind: kind,
+            device: try Self.token(),
+            topic: topic,
+            terms: Self.terms,
+            work: work,
+            trace: trace
+        )
+        var writer = JSONWriter()
+        write(wake, &writer)
+        return writer.buffer.view.string
+    }
+
+    @Test("A task's wake has its members in their order", arguments: [WakeKind.appRefresh, .processing, .continued])
+    func task(kind: WakeKind) throws {
+        let begin = #"{"wake":"\#(Self.idText)","kind":"\#(kind.name)\#(Self.start)"task":"com.example.a","#
+        let time = #""attempt":2,"submittedAt":1800000000001,"deadline":1800000030000,"timeLeft":29999"#
+        #expect(try Self.text(of: .task(ByteView("com.example.a")), kind) == begin + time + "}")
+        let texts = Wake.Work.task(ByteView("com.example.a"), title: ByteView("a\"b"), subtitle: ByteView("c"))
+        #expect(try Self.text(of: texts, kind) == begin + time + #","title":"a\"b","subtitle":"c"}"#)
+        let subtitled = Wake.Work.task(ByteView("com.example.a"), subtitle: ByteView("c"))
+        #expect(try Self.text(of: subtitled, kind) == begin + time + #","subtitle":"c"}"#)
+    }
+
+    @Test("A task's wake has the trace of its request")
+    func trace() throws {
+        let parent: StaticString = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let trace = WakeTrace(parent: TraceParent(ByteView(parent)), state: ByteView("a=1"))
+        let written = try Self.text(of: .task(ByteView("a")), .processing, trace: trace)
+        #expect(written.hasSuffix(#","timeLeft":29999,"traceparent":"\#(parent)","tracestate":"a=1"}"#), "\(written)")
+        guard case .wake(.task(let read))? = StreamEvent(name: "wake", data: Array(written.utf8)) else {
+            Issue.record("it is not read as a task's: \(written)")
+            return
+        }
+        #expect(read.traceparent == "\(parent)" && read.tracestate == "a=1")
+    }
+
+    @Test("A continued task that is launched again says from what it goes on")
+    func resumed() throws {
+        func end(_ resumption: Wake.Resumption?) throws -> String {
+            let work = Wake.Work.task(ByteView("a"), title: ByteView("b"), resumption: resumption)
+            let text = try Self.text(of: work, .continued)
+            return String(try #require(text.split(separator: #""timeLeft":29999,"#).last))
+        }
+        #expect(try end(nil) == #""title":"b"}"#)
+        #expect(try end(.nothingTold) == #""title":"b","resumedFrom":null}"#)
+        let plain = Wake.Resumption.progress(completed: 3, total: .max, title: ByteView(), subtitle: ByteView())
+        #expect(
+            try end(plain) == #""title":"b","resumedFrom":{"completed":3,"total":18446744073709551615}}"#
+        )
+        let told = Wake.Resumption.progress(completed: 0, total: 1, title: ByteView("c"), subtitle: ByteView("d"))
+        #expect(
+            try end(told)
+                == #""title":"b","resumedFrom":{"completed":0,"total":1,"title":"c","subtitle":"d"}}"#
+        )
+    }
+
+    @Test("A session's wake has its name and its count")
+    func session() throws {
+        let expected =
+            #"{"wake":"\#(Self.idText)","kind":"urlSession\#(Self.start)"session":"photos","count":7,"#
+            + #""attempt":2,"submittedAt":1800000000001,"deadline":1800000030000,"timeLeft":29999}"#
+        #expect(try Self.text(of: .session(ByteView("photos"), count: 7), .urlSession) == expected)
+    }
+
+    @Test("A worker reads what a gateway writes")
+    func roundTrip() throws {
+        let title: StaticString = "a\u{2028}\n\u{E9}"
+        let text = try Self.text(of: .task(ByteView("com.example.a"), title: ByteView(title)), .processing)
+        #expect(text.utf8.allSatisfy { $0 != 0x0A } && !text.unicodeScalars.contains("\u{2028}"))
+        guard case .wake(.task(let read))? = StreamEvent(name: "wake", data: Array(text.utf8)) else {
+            Issue.record("it is not read as a task's: \(text)")
+            return
+        }
+        #expect(read.work == .task("com.example.a", title: "a\u{2028}\n\u{E9}", subtitle: nil))
+        #expect([read.wake, read.device] == [Self.idText, "00ff10ef00ff10ef00ff10ef00ff10ef"])
+        #expect(read.kind == .processing && read.topic == "com.example.news" && read.attempt == 2)
+        #expect(read.submittedAt == Self.terms.receivedAt && read.deadline == Self.terms.deadline)
+        #expect(read.timeLeft == Self.terms.timeLeft)
+        let session = try Self.text(of: .session(ByteView("photos"), count: 7), .urlSession)
+        guard case .wake(.task(let finished))? = StreamEvent(name: "wake", data: Array(session.utf8)) else {
+            Issue.record("it is not read as a session's: \(session)")
+            return
+        }
+        #expect(finished.work == .session("photos", count: 7))
+    }
+
+    @Test("The event of a task's wake carries its id and its object on one line")
+    func event() throws {
+        let work = Wake.Work.task(ByteView("com.example.a"))
+        let object = try Self.text(of: work, .appRefresh)
+        let event = try Self.text(of: work, .appRefresh) { $0.writeEvent(to: &$1) }
+        #expect(event == "event: wake\nid: \(Self.idText)\ndata: \(object)\n\n")
+    }
+
+    @Test("The event of a wake that has expired says why, and is read so", arguments: ExpirationReason.allCases)
+    func expired(reason: ExpirationReason) {
+        var writer = JSONWriter()
+        Wake.writeExpiredEvent(Self.id, reason: reason, to: &writer)
+        let data = #"{"wake":"\#(Self.idText)","reason":"\#(reason.rawValue)"}"#
+        #expect(writer.buffer.view.string == "event: expired\ndata: \(data)\n\n")
+        let read = StreamEvent(name: "expired", data: Array(data.utf8))
+        #expect(read == .expired(wake: Self.idText, reason))
+    }
+
+    @Test("The event of conditions has the device first")
+    func conditions() throws {
+        var writer = JSONWriter()
+        Wake.writeConditionsEvent(try Self.token(), to: &writer) {
+            $0.key("appState")
+            $0.string("active" as StaticString)
+        }
+        let data = #"{"device":"00ff10ef00ff10ef00ff10ef00ff10ef","appState":"active"}"#
+        #expect(writer.buffer.view.string == "event: conditions\ndata: \(data)\n\n")
+    }
+}

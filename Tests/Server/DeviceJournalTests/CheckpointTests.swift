@@ -1,0 +1,148 @@
+import Engine
+import Foundation
+import Storage
+import Synchronization
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Checkpoints run beside commits")
+struct CheckpointTests {
+    /// Small bounds, so that all of it happens often.
+    private static var limits: JournalLimits {
+        var limits = JournalLimits()
+        limits.checkpointPages = 16
+        limits.waitPages = 64
+        limits.restartPages = 128
+        limits.logPagesMax = 512
+        return limits
+    }
+
+    private static func logBytes(_ folder: JournalFolder) throws -> Int {
+        try FileManager.default.attributesOfItem(atPath: folder.path + "-wal")[.size] as? Int ?? 0
+    }
+
+    @Test("The log begins anew while another thread copies it, and everything is there", .timeLimit(.minutes(15)))
+    func secondThread() throws {
+        let folder = try JournalFolder()
+        var model: [RecordKey: [UInt8]] = [:]
+        do {
+            let (journal, _) = try folder.open(limits: Self.limits)
+            let thread = try CheckpointThread(journal)
+            defer { thread.stop() }
+            for turn in 0..<1500 {
+                let records = (0..<40).map {
+                    (RecordKey.device((turn * 37 + $0) % 900), Array(repeating: UInt8(turn & 255), count: 400))
+                }
+                try journal.commit(records)
+                for (key, value) in records { model[key] = value }
+            }
+            // 1,500 commits of two pages and more are 50 MB; the bound, a commit and a checkpoint are 9.
+            #expect(try Self.logBytes(folder) < 12 << 20)
+        }
+        #expect(try folder.open().1 == model)
+    }
+
+    @Test("Without a second thread commits copy the log themselves")
+    func noThread() throws {
+        let folder = try JournalFolder()
+        let (journal, _) = try folder.open(limits: Self.limits)
+        for turn in 0..<300 { try journal.commit([(.device(turn % 50), Array(repeating: 1, count: 3000))]) }
+        #expect(try Self.logBytes(folder) < 1 << 20)
+    }
+
+    @Test("A checkpoint that fails fails the store: nothing is committed after it, and nothing is lost")
+    func failedCheckpoint() throws {
+        let disk = SimulatedDisk()
+        let asked = Mutex(0)
+        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName, limits: Self.limits) { _ in }
+        try journal.begin()
+        let checkpointer = journal.makeCheckpointer()
+        journal.onCheckpointDue = { asked.withLock { $0 += 1 } }
+        var turn = 0
+        while asked.withLock({ $0 }) == 0 {
+            try journal.commit([(.device(turn), [UInt8](repeating: 5, count: 2000))])
+            turn += 1
+        }
+        // The sync of the file, behind that of the log.
+        disk.failOperation(1, .failedSync)
+        #expect(throws: StoreError.self) { try checkpointer.checkpoint() }
+        #expect(disk.metFault)
+        disk.count(.changes)
+        let failure = try #require(journal.failure)
+        #expect(throws: failure) { try journal.commit([(.device(0), [1])]) }
+        #expect(throws: failure) { try checkpointer.checkpoint() }
+        #expect(disk.operations == 0)
+        disk.losePower()
+        let reopened = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in }
+        var found = 0
+        try reopened.load { _, bytes in found += bytes.count == 2000 ? 1 : 0 }
+        #expect(found == turn)
+    }
+
+    @Test(
+        "After a failed commit every later one fails alike without touching the disk, and a reader sees what was before"
+    )
+    func failedCommit() throws {
+        for fault in [SimulatedDisk.Fault.noSpace, .ioError, .failedSync] {
+            let disk = SimulatedDisk()
+            let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in }
+            try journal.begin()
+            try journal.commit([(.device(1), [1]), (.device(2), [2])])
+            disk.failOperation(0, fault)
+            let content = [UInt8](repeating: 9, count: 100_000)
+            #expect(throws: StoreError.self) { try journal.commit([(.device(1), [3]), (.device(3), content)]) }
+            #expect(disk.metFault)
+            disk.count(.changes)
+            let failure = try #require(journal.failure)
+            for _ in 0..<3 { #expect(throws: failure) { try journal.commit([(.device(4), [4])]) } }
+            #expect(disk.operations == 0)
+            var found: [RecordKey: [UInt8]] = [:]
+            try journal.reload { key, bytes in found[key] = bytes.array }
+            #expect(found == [.device(1): [1], .device(2): [2]], "\(fault)")
+        }
+    }
+
+    @Test("A start after a failed sync may lose power at any moment: what was committed is there", arguments: 1...12)
+    func powerLossInStart(seed: UInt64) throws {
+        let old = (0..<60).map { (RecordKey.device($0), [UInt8](repeating: 1, count: 1000)) }
+        let new = (30..<300).map { (RecordKey.device($0), [UInt8](repeating: 2, count: 1000)) }
+        let before = Dictionary(uniqueKeysWithValues: old)
+        let after = before.merging(new) { $1 }
+        var losses = 0
+        while true {
+            let disk = SimulatedDisk()
+            do {
+                let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
+                try journal.begin()
+                try journal.commit(old)
+                // The next commit is the first of a new log, so that no older frame covers the pages it changes.
+                try journal.makeCheckpointer().checkpoint()
+                try journal.commit([(.device(0), [UInt8](repeating: 1, count: 1000))])
+                try journal.makeCheckpointer().checkpoint()
+                disk.failOperation(1, .failedSync)
+                #expect(throws: StoreError.self) { try journal.commit(new) }
+            }
+            // The kernel still shows what the disk does not have.
+            disk.killProcess()
+            disk.failOperation(losses, .powerLoss, seed: seed)
+            let begun = try? Self.begin(disk)
+            guard disk.metFault else { break }
+            disk.count(.changes)
+            losses += 1
+            let found = try Self.begin(disk)
+            #expect(found == before || found == after, "seed \(seed), operation \(losses)")
+            // What was begun is durable, whatever was in doubt before.
+            #expect(begun == nil || begun == found, "seed \(seed), operation \(losses)")
+        }
+        #expect(losses > 10)
+    }
+
+    private static func begin(_ disk: SimulatedDisk) throws -> [RecordKey: [UInt8]] {
+        let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
+        var found: [RecordKey: [UInt8]] = [:]
+        try journal.load { key, bytes in found[key] = bytes.array }
+        try journal.begin()
+        return found
+    }
+}

@@ -1,0 +1,208 @@
+import Engine
+import Storage
+import Testing
+import WakeGateTestKit
+
+/// One journal on one simulated disk, used until something fails, killed, opened again, used and killed again.
+///
+/// Everything in it follows from the numbers it is made of.
+struct FaultTrial {
+    /// What happens to the process between its lives.
+    enum Death: CaseIterable {
+        /// The process goes on, and opens the file anew.
+        case close
+        case kill
+        case powerLoss
+    }
+
+    let fault: SimulatedDisk.Fault
+    let isLasting: Bool
+    let number: Int
+    let seed: UInt64
+    /// Whether there is a journal before faults begin.
+    let isOld: Bool
+    /// The operation of the life after the fault at which the power is lost, too.
+    let secondLoss: Int?
+
+    let disk: SimulatedDisk
+    private var workload: FaultWorkload
+    private var promises = FaultPromises()
+    /// What went wrong, first things first.
+    private(set) var wrongs: [String] = []
+    /// The operation that met the fault; empty when none did.
+    private var firstFault = ""
+    private(set) var counts: [Count: Int] = [:]
+
+    /// What happened, so that nothing is proven by what never did.
+    enum Count: Hashable, CaseIterable {
+        case openFailed, loadFailed, beginningFailed, commitFailed, checkpointFailed
+        case foundUncertainBatch, lostUncertainBatch
+        case compacted, checkpointed
+    }
+
+    init(
+        _ fault: SimulatedDisk.Fault,
+        isLasting: Bool,
+        number: Int,
+        seed: UInt64,
+        isOld: Bool,
+        secondLoss: Int? = nil
+    ) {
+        self.fault = fault
+        self.isLasting = isLasting
+        self.number = number
+        self.seed = seed
+        self.isOld = isOld
+        self.secondLoss = secondLoss
+        // Every other disk is an exact one, on which nothing happens that was not asked for.
+        self.disk = SimulatedDisk(seed: seed % 2 == 0 ? 0 : seed)
+        self.workload = FaultWorkload(seed: seed)
+    }
+
+    private var name: String {
+        "\(self.fault) \(self.isLasting ? "lasting " : "")at operation \(self.number), seed \(self.seed)"
+            + "\(self.isOld ? ", old file" : ""), \(self.firstFault)"
+            + (self.secondLoss.map { ", then a loss of power at operation \($0)" } ?? "")
+    }
+
+    private(set) var metSecondLoss = false
+    /// The life in which the fault was to come is over.
+    private var isFaultNoted = false
+
+    var metFault: Bool { !self.firstFault.isEmpty }
+
+    private mutating func wrong(_ what: String) { self.wrongs.append("\(self.name): \(what)") }
+
+    mutating func run() {
+        if self.isOld {
+            self.live(commits: self.secondLoss == nil ? 12 : 4, mayFail: false)
+            self.die(.powerLoss, seed: self.seed)
+        }
+        self.disk.failOperation(self.number, self.fault, isLasting: self.isLasting, seed: self.seed)
+        self.live(commits: self.secondLoss == nil ? 14 : 5, mayFail: true)
+        self.noteFault()
+        self.isFaultNoted = true
+        let isUncertain = self.promises.possible.count > 1
+        let before = self.promises.current
+        self.disk.count(.changes)
+        let deaths = Death.allCases
+        self.die(deaths[(self.number + Int(self.seed)) % deaths.count], seed: self.seed &+ 1)
+        if let secondLoss = self.secondLoss {
+            self.disk.failOperation(secondLoss, .powerLoss, seed: self.seed)
+            self.live(commits: 2, mayFail: true)
+            self.metSecondLoss = self.disk.metFault
+            self.disk.count(.changes)
+            self.die(.powerLoss, seed: self.seed)
+        }
+        self.live(commits: 3, mayFail: false)
+        if isUncertain {
+            let kept = self.firstFound == before
+            self.counts[kept ? .lostUncertainBatch : .foundUncertainBatch, default: 0] += 1
+        }
+        self.die(.powerLoss, seed: self.number % 2 == 0 ? 0 : self.seed &+ 2)
+        self.live(commits: 1, mayFail: false)
+        self.checkIntegrity()
+    }
+
+    private mutating func noteFault() {
+        if !self.isFaultNoted, self.disk.metFault { self.firstFault = self.disk.firstFault }
+    }
+
+    /// What the last life found when it began.
+    private var firstFound: SimulatedStore.Records = [:]
+
+    private func die(_ death: Death, seed: UInt64) {
+        switch death {
+        case .close: break
+        case .kill: self.disk.killProcess()
+        case .powerLoss: self.disk.losePower(seed: seed)
+        }
+    }
+
+    /// One life of the process.
+    private mutating func live(commits: Int, mayFail: Bool) {
+        let journal: FaultSubject
+        do {
+            journal = try FaultSubject(self.disk)
+        } catch {
+            if !mayFail || !self.disk.metFault { self.wrong("open failed: \(error.message)") }
+            self.counts[.openFailed, default: 0] += 1
+            return
+        }
+        do {
+            self.firstFound = try journal.store.loadAll()
+        } catch {
+            if !mayFail || !self.disk.metFault { self.wrong("load failed: \(error.message)") }
+            self.counts[.loadFailed, default: 0] += 1
+            return
+        }
+        if let fault = self.promises.found(self.firstFound) { return self.wrong(fault) }
+        do {
+            if let loss = try journal.store.beginTellingLoss() { self.wrong("a loss was accepted: \(loss.summary)") }
+            self.promises.begun()
+        } catch {
+            if !mayFail || !self.disk.metFault { self.wrong("beginning failed: \(error.message)") }
+            self.counts[.beginningFailed, default: 0] += 1
+            return
+        }
+        for _ in 0..<commits {
+            guard self.commit(journal) else {
+                if !mayFail || !self.disk.metFault { self.wrong("a commit failed by itself") }
+                return self.checkFailed(journal)
+            }
+            guard journal.isCheckpointDue || self.workload.once(in: 5) else { continue }
+            do {
+                try journal.checkpoint()
+                self.counts[.checkpointed, default: 0] += 1
+            } catch {
+                if !mayFail || !self.disk.metFault { self.wrong("a checkpoint failed by itself: \(error.message)") }
+                self.counts[.checkpointFailed, default: 0] += 1
+                return self.checkFailed(journal)
+            }
+        }
+    }
+
+    private mutating func commit(_ journal: FaultSubject) -> Bool {
+        let batch = self.workload.batch()
+        do {
+            try journal.store.commit(batch)
+            self.promises.committed(batch)
+            if journal.store.copiedBytesOfLastCommit > 0 { self.counts[.compacted, default: 0] += 1 }
+            return true
+        } catch {
+            self.promises.failed(batch)
+            self.counts[.commitFailed, default: 0] += 1
+            return false
+        }
+    }
+
+    /// A journal that has failed takes no more commits, leaves the disk alone, and still tells what was durable.
+    private mutating func checkFailed(_ journal: FaultSubject) {
+        self.noteFault()
+        // A dead process's journal has nothing to say.
+        let isDead = self.fault == .kill || self.fault == .powerLoss || self.secondLoss != nil
+        guard !isDead else { return }
+        guard journal.store.failure != nil else { return self.wrong("the journal forgot that it failed") }
+        self.disk.count(.changes)
+        for _ in 0..<2 where (try? journal.store.commit(self.workload.batch())) != nil {
+            self.wrong("a commit succeeded after a failure")
+        }
+        do {
+            let read = try journal.reload()
+            if read != self.promises.current { self.wrong("a reload found other than what was committed") }
+        } catch {
+            self.wrong("a reload failed: \(error.message)")
+        }
+        if self.disk.operations > 0 { self.wrong("the disk was written after a failure") }
+    }
+
+    private mutating func checkIntegrity() {
+        do {
+            let database = try SQLiteDatabase(path: FaultSubject.path, mode: .readWrite, vfs: self.disk.vfsName)
+            let verdict = try database.text("PRAGMA integrity_check")
+            if verdict != "ok" { self.wrong("SQLite says \(verdict ?? "nothing")") }
+        } catch {
+            self.wrong("SQLite says \(error.message)")
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import Engine
+import Foundation
+import Storage
+import Synchronization
+import Testing
+
+@Suite("A journal's files are what a start will find", .timeLimit(.minutes(15)))
+struct FileWatchTests {
+    private static let changes: [(String, @Sendable (JournalFolder) throws -> Void)] = [
+        ("log removed", { try FileManager.default.removeItem(atPath: $0.path + "-wal") }),
+        ("log cut off", { #expect(unsafe truncate($0.path + "-wal", 0) == 0) }),
+        ("file removed", { try FileManager.default.removeItem(atPath: $0.path) }),
+        ("mark removed", { try FileManager.default.removeItem(atPath: $0.markPath) }),
+        (
+            "file replaced",
+            { folder in
+                let content = try Data(contentsOf: URL(filePath: folder.path))
+                try content.write(to: URL(filePath: folder.path), options: .atomic)
+            }
+        ),
+    ]
+
+    @Test("Taken away, cut or replaced while it runs, they fail the store by name", arguments: changes.indices)
+    func takenAway(index: Int) throws {
+        let folder = try JournalFolder()
+        let (journal, _) = try folder.open()
+        try journal.commit([(.device(1), [1])])
+        let failed = DispatchSemaphore(value: 0)
+        let thread = try CheckpointThread(journal) { _ in failed.signal() }
+        defer { thread.stop() }
+        let (name, change) = Self.changes[index]
+        try change(folder)
+        failed.wait()
+        let failure = try #require(journal.failure, "\(name)")
+        #expect(failure.message.contains(folder.path) && failure.message.contains("while WakeGate runs"))
+        #expect(throws: failure) { try journal.commit([(.device(2), [2])]) }
+    }
+
+    @Test("Behind a symbolic link they are those beside its target, and a link that leads nowhere is refused")
+    func link() throws {
+        let folder = try JournalFolder()
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        let other = try JournalFolder()
+        try FileManager.default.createSymbolicLink(atPath: other.path, withDestinationPath: folder.path)
+        do {
+            let (journal, found) = try other.open()
+            #expect(found == [.device(1): [1]])
+            try journal.commit([(.device(2), [2])])
+        }
+        #expect(other.names == ["journal.sqlite"])
+        try Data().write(to: URL(filePath: folder.path + "-wal"))
+        #expect(try other.refusal()?.contains("1 rows of 1 commits are missing") != nil)
+        for name in folder.names { try FileManager.default.removeItem(atPath: folder.path(name)) }
+        #expect(try other.refusal()?.contains("symbolic link that leads to no file") == true)
+    }
+
+    @Test("A log or mark beside a link, and not where that leads, is refused by name", arguments: ["-wal", "-mark"])
+    func besideLink(end: String) throws {
+        let (folder, other) = (try JournalFolder(), try JournalFolder())
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try FileManager.default.moveItem(atPath: folder.path, toPath: other.path)
+        try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
+        let rest = end == "-wal" ? "-mark" : "-wal"
+        try FileManager.default.createSymbolicLink(atPath: folder.path, withDestinationPath: other.path)
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)\(rest) lies beside a symbolic link"), "\(message)")
+        #expect(message.contains("\(other.path)\(rest). Put it back there"), "\(message)")
+        try FileManager.default.moveItem(atPath: folder.path + rest, toPath: other.path + rest)
+        #expect(try folder.open().1 == [.device(1): [1]])
+    }
+
+    @Test("A log or a mark that is a link itself is refused by name", arguments: ["-wal", "-mark"], [true, false])
+    func linked(end: String, isDangling: Bool) throws {
+        let (folder, other) = (try JournalFolder(), try JournalFolder())
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
+        let target = other.path + (isDangling ? "-nothing" : end)
+        try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)\(end) is a symbolic link"), "\(message)")
+        #expect(message.contains("Put back the file in its place."), "\(message)")
+    }
+
+    @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
+    func rollback() throws {
+        let folder = try JournalFolder()
+        do {
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(1), [1])])
+        }
+        try Data(repeating: 7, count: 600).write(to: URL(filePath: folder.path + "-journal"))
+        let before = try folder.contents()
+        let message = try #require(try folder.refusal())
+        #expect(message.hasPrefix("\(folder.path)-journal is not of WakeGate"), "\(message)")
+        #expect(message.contains("move the file away"))
+        #expect(try folder.contents() == before)
+        try FileManager.default.removeItem(atPath: folder.path + "-journal")
+        #expect(try folder.open().1 == [.device(1): [1]])
+    }
+
+    @Test("A journal is new where nothing is, and missing where a file is there that is written after it")
+    func missing() throws {
+        let folder = try JournalFolder()
+        let follower = folder.path("history.sqlite")
+        func begin(acceptsLoss: Bool = false) throws -> StoreLoss? {
+            let journal = try Journal(path: folder.path, follower: follower, acceptsLoss: acceptsLoss)
+            try journal.load { _, _ in }
+            return try journal.beginTellingLoss()
+        }
+        // One that was made and not written is no trace.
+        try Data().write(to: URL(filePath: follower))
+        #expect(try begin() == nil)
+        try Data([1]).write(to: URL(filePath: follower))
+        #expect(try begin() == nil)
+        for name in folder.names where name.hasPrefix("journal") {
+            try FileManager.default.removeItem(atPath: folder.path(name))
+        }
+        #expect(Journal.fault(path: folder.path, follower: follower) != nil)
+        do {
+            _ = try begin()
+            Issue.record("a journal that is missing is made")
+        } catch let error as StoreError {
+            #expect(error.message.contains("it is missing, and \(follower)"), "\(error.message)")
+            #expect(error.message.contains("--accept-loss"), "\(error.message)")
+        }
+        #expect(folder.names == ["history.sqlite"])
+        #expect(try begin(acceptsLoss: true)?.file == folder.path)
+        #expect(try begin() == nil)
+    }
+
+    @Test("A log that file and mark show to be another journal's is refused, also where loss is accepted")
+    func foreignLog() throws {
+        let folder = try JournalFolder()
+        let other = try JournalFolder()
+        for device in 0..<5 {
+            // Begun again, it has what it had in the file.
+            let (journal, _) = try folder.open()
+            try journal.commit([(.device(device), [1])])
+        }
+        let (journal, _) = try other.open()
+        for device in 0..<9 { try journal.commit([(.device(device), [2])]) }
+        let log = folder.path + "-wal"
+        try FileManager.default.removeItem(atPath: log)
+        try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
+        let before = try folder.contents()
+        for acceptsLoss in [false, true] {
+            #expect {
+                _ = try folder.open(acceptsLoss: acceptsLoss)
+            } throws: {
+                let message = ($0 as? StoreError)?.message ?? ""
+                return message.contains("its log, \(log), is of another journal") && message.contains("move that one")
+            }
+            #expect(try folder.contents() == before)
+        }
+        try FileManager.default.removeItem(atPath: log)
+        let (_, records, loss) = try folder.open(acceptsLoss: true)
+        #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
+    }
+
+    @Test("A log and a mark of different journals, beside a file that has no rows yet, are told of as that")
+    func differentJournals() throws {
+        let folder = try JournalFolder()
+        let other = try JournalFolder()
+        for (place, count) in [(folder, 5), (other, 3)] {
+            let (journal, _) = try place.open()
+            for device in 0..<count { try journal.commit([(.device(device), [1])]) }
+        }
+        let log = folder.path + "-wal"
+        try FileManager.default.removeItem(atPath: log)
+        try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
+        let message = try #require(try folder.refusal())
+        let words = "its log, \(log), and its mark, \(folder.markPath), are of different journals"
+        #expect(message.contains(words) && message.contains("--accept-loss"), "\(message)")
+    }
+
+    @Test("A mark that is missing, damaged, or another journal's is refused, and nothing is changed")
+    func mark() throws {
+        let folder = try JournalFolder()
+        let other = try JournalFolder()
+        for place in [folder, other] {
+            let (journal, _) = try place.open()
+            for device in 0..<(place === folder ? 5 : 3) { try journal.commit([(.device(device), [1])]) }
+        }
+        let good = try Data(contentsOf: URL(filePath: folder.markPath))
+        let marks = [nil, Data(), Data(count: good.count), try Data(contentsOf: URL(filePath: other.markPath))]
+        for content in marks {
+            try? FileManager.default.removeItem(atPath: folder.markPath)
+            try content?.write(to: URL(filePath: folder.markPath))
+            let before = try folder.contents()
+            let message = try #require(try folder.refusal())
+            #expect(message.contains(folder.markPath) && message.contains("--accept-loss"), "\(message)")
+            #expect(try folder.contents() == before)
+        }
+        try good.write(to: URL(filePath: folder.markPath))
+        #expect(try folder.open().1.count == 5)
+    }
+}

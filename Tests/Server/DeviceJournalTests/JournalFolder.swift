@@ -1,0 +1,96 @@
+import Engine
+import Foundation
+import Storage
+import Wire
+
+/// A folder for one test's journal, removed with the object.
+final class JournalFolder {
+    private let folder: URL
+
+    init() throws {
+        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-journal-\(UUID())")
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    var path: String { self.path("journal.sqlite") }
+
+    var markPath: String { self.path + "-mark" }
+
+    func path(_ name: String) -> String {
+        self.folder.appending(path: name).path
+    }
+
+    /// The names in the folder.
+    var names: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: self.folder.path)) ?? []).sorted()
+    }
+
+    /// What every file holds, by name, but for the memory that connections share.
+    func contents() throws -> [String: Data] {
+        var contents: [String: Data] = [:]
+        for name in self.names where !name.hasSuffix("-shm") {
+            contents[name] = try Data(contentsOf: URL(filePath: self.path(name)))
+        }
+        return contents
+    }
+
+    /// Opens the journal, reads what it holds, and takes it over.
+    func open(limits: JournalLimits = JournalLimits()) throws -> (Journal, [RecordKey: [UInt8]]) {
+        let (journal, records, loss) = try self.open(limits: limits, acceptsLoss: false)
+        precondition(loss == nil, "no loss is accepted unasked")
+        return (journal, records)
+    }
+
+    /// Opens the journal, reads what it holds and what it has lost, and takes it over.
+    func open(
+        limits: JournalLimits = JournalLimits(),
+        acceptsLoss: Bool
+    ) throws -> (Journal, [RecordKey: [UInt8]], StoreLoss?) {
+        let journal = try Journal(path: self.path, limits: limits, acceptsLoss: acceptsLoss)
+        var records: [RecordKey: [UInt8]] = [:]
+        try journal.load { key, bytes in
+            precondition(records[key] == nil, "\(key) was handed over twice")
+            records[key] = bytes.array
+        }
+        return (journal, records, try journal.beginTellingLoss())
+    }
+
+    /// What a reader finds in `name`.
+    func read(_ name: String = "journal.sqlite") throws -> [RecordKey: [UInt8]] {
+        var records: [RecordKey: [UInt8]] = [:]
+        try JournalReader.load(path: self.path(name)) { key, bytes in records[key] = bytes.array }
+        return records
+    }
+
+    /// Changes the file as a fault or another program would.
+    func change(_ sql: String) throws {
+        let database = try SQLiteDatabase(path: self.path, mode: .readWrite)
+        try database.execute(sql)
+    }
+
+    /// The message of the refusal to open and load the journal; nil when it is not refused.
+    func refusal() throws -> String? {
+        do {
+            _ = try self.open()
+            return nil
+        } catch let error as StoreError {
+            return error.message
+        }
+    }
+}
+
+extension Journal {
+    func commit(_ records: [(RecordKey, [UInt8])]) throws(StoreError) {
+        var batch = RecordBatch()
+        for (key, bytes) in records { batch.append(key) { $0.append(bytes) } }
+        try self.commit(batch)
+    }
+}
+
+extension RecordKey {
+    static func device(_ index: Int) -> RecordKey { RecordKey(.device, UInt32(index)) }
+}

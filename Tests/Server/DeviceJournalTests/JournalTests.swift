@@ -1,0 +1,111 @@
+import Engine
+import Foundation
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite
+struct JournalTests {
+    @Test("What was committed is read back, of every kind and size")
+    func roundTrip() throws {
+        let folder = try JournalFolder()
+        let records: [(RecordKey, [UInt8])] = [
+            (RecordKey(.clock), [1, 2, 3]),
+            (RecordKey(.origin), []),
+            (RecordKey(.topic, 7), Array(repeating: 9, count: 5000)),
+            (RecordKey(.rejections, RecordKey.everyTopic), [4]),
+            (RecordKey(.rejections, 0), [5]),
+            (.device(0), [6]),
+            (.device(99_999), Array(repeating: 7, count: 400)),
+        ]
+        do {
+            let (journal, found) = try folder.open()
+            #expect(found.isEmpty)
+            try journal.commit(records)
+        }
+        let (_, found) = try folder.open()
+        #expect(found == Dictionary(uniqueKeysWithValues: records))
+        #expect(try folder.read() == found)
+    }
+
+    @Test("Of several records of one key the last one counts, within a process and after it")
+    func lastWins() throws {
+        let folder = try JournalFolder()
+        for round in 0..<3 {
+            let (journal, found) = try folder.open()
+            #expect(found[.device(1)] == (round == 0 ? nil : [UInt8(round * 10 - 1)]))
+            for value in 0..<10 {
+                try journal.commit([(.device(1), [UInt8(round * 10 + value)]), (.device(2 + value), [UInt8(round)])])
+            }
+        }
+        let (_, found) = try folder.open()
+        #expect(found.count == 11)
+        #expect(found[.device(1)] == [29])
+        #expect(found[.device(5)] == [2])
+    }
+
+    @Test("A commit of any size is cut into rows and comes back whole")
+    func largeCommits() throws {
+        let folder = try JournalFolder()
+        var expected: [RecordKey: [UInt8]] = [:]
+        do {
+            let (journal, _) = try folder.open()
+            for (count, bytes) in [(40, 5000), (4000, 409), (1, 200_000), (3, 67_400), (2, 0)] {
+                let records = (0..<count).map {
+                    (RecordKey.device($0), Array(repeating: UInt8($0 & 255), count: bytes))
+                }
+                try journal.commit(records)
+                for (key, value) in records { expected[key] = value }
+            }
+        }
+        let (_, found) = try folder.open()
+        #expect(found == expected)
+    }
+
+    @Test("Nothing is written for an empty batch")
+    func emptyBatch() throws {
+        let folder = try JournalFolder()
+        let (journal, _) = try folder.open()
+        try journal.commit([])
+        #expect(journal.bytes.all == 0)
+    }
+
+    @Test("Whatever is committed, the file holds the last of each key, through restarts at any time", arguments: 0..<8)
+    func randomWorkload(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let folder = try JournalFolder()
+        var limits = JournalLimits()
+        // Small bounds, so that rows, compaction, checkpoints and new logs come often.
+        limits.rowBytesMax = random.number(in: 300...6000)
+        limits.compactionFloorBytes = random.number(in: 0...50_000)
+        limits.checkpointPages = random.number(in: 4...40)
+        limits.restartPages = random.number(in: 8...80)
+        let devices = random.number(in: 1...300)
+        var model: [RecordKey: [UInt8]] = [:]
+        var (journal, found) = try folder.open(limits: limits)
+        let checkpointer = journal.makeCheckpointer()
+        journal.onCheckpointDue = { try? checkpointer.checkpoint() }
+        for _ in 0..<300 {
+            if random.once(in: 40) {
+                (journal, found) = try folder.open(limits: limits)
+                #expect(found == model, "seed \(seed)")
+                if random.once(in: 2) {
+                    let checkpointer = journal.makeCheckpointer()
+                    journal.onCheckpointDue = { try? checkpointer.checkpoint() }
+                }
+            }
+            var records: [RecordKey: [UInt8]] = [:]
+            for _ in 0..<random.number(in: 1...30) {
+                let bytes = random.once(in: 20) ? random.number(below: 5000) : random.number(below: 400)
+                let key = random.once(in: 10) ? RecordKey(.clock) : .device(random.number(below: devices))
+                records[key] = Array(repeating: UInt8(truncatingIfNeeded: random.next()), count: bytes)
+            }
+            try journal.commit(records.map { ($0.key, $0.value) })
+            model.merge(records) { $1 }
+            if random.once(in: 50) { #expect(try folder.read() == model, "seed \(seed)") }
+        }
+        (_, found) = try folder.open(limits: limits)
+        #expect(found == model, "seed \(seed)")
+    }
+}

@@ -1,0 +1,125 @@
+import Engine
+import Foundation
+import Storage
+import Testing
+import WakeGateTestKit
+
+@Suite("A log that was damaged is told from one whose writing ended")
+struct LogDamageTests {
+    private static let commits = 6
+
+    /// A journal whose commits all lie in its log still, as a killed process leaves it.
+    ///
+    /// - Parameter marked: the commits that its mark knows of, as a loss of power may leave it.
+    private static func folder(marked: Int = Self.commits) throws -> JournalFolder {
+        let folder = try JournalFolder()
+        let (journal, _) = try folder.open()
+        var mark = try Data(contentsOf: URL(filePath: folder.markPath))
+        for commit in 0..<Self.commits {
+            try journal.commit([(.device(commit), Array(repeating: 7, count: 300))])
+            if commit < marked { mark = try Data(contentsOf: URL(filePath: folder.markPath)) }
+        }
+        try mark.write(to: URL(filePath: folder.markPath))
+        return folder
+    }
+
+    /// The log with `change` made, in a folder of its own with the file and the mark beside it.
+    private static func changed(_ folder: JournalFolder, _ change: (inout Data) -> Void) throws -> JournalFolder {
+        let copy = try JournalFolder()
+        try FileManager.default.copyItem(atPath: folder.path, toPath: copy.path)
+        try FileManager.default.copyItem(atPath: folder.markPath, toPath: copy.markPath)
+        var log = try Data(contentsOf: URL(filePath: folder.path + "-wal"))
+        change(&log)
+        try log.write(to: URL(filePath: copy.path + "-wal"))
+        return copy
+    }
+
+    @Test("Whichever bytes of a log are changed, it is refused by name, or nothing is missing", arguments: 0..<3)
+    func changedByte(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let folder = try Self.folder()
+        var refusals = 0
+        for _ in 0..<100 {
+            let copy = try Self.changed(folder) { $0[random.number(below: $0.count)] ^= 1 }
+            do {
+                #expect(try copy.open().1.count == Self.commits, "seed \(seed)")
+            } catch let error as StoreError {
+                refusals += 1
+                #expect(error.message.contains(copy.path), "\(error.message)")
+            }
+        }
+        #expect(refusals > 50)
+    }
+
+    @Test("What the mark does not know of yet may end anywhere, as a loss of power cuts it off")
+    func cutBeyondMark() throws {
+        let folder = try Self.folder(marked: 0)
+        let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
+        var counts: Set<Int> = []
+        for count in Array(stride(from: 0, to: whole, by: 4096)) + [whole] {
+            let copy = try Self.changed(folder) { $0 = $0.prefix(count) }
+            counts.insert(try copy.open().1.count)
+        }
+        #expect(counts == Set(0...Self.commits))
+    }
+
+    @Test("Another program may copy the log into the file and remove it, whatever the mark knows", arguments: 0...6)
+    func copiedByHand(marked: Int) throws {
+        let folder = try Self.folder(marked: marked)
+        do {
+            // Closed last, it does as the shell of SQLite does.
+            let database = try SQLiteDatabase(path: folder.path, mode: .readWrite)
+            _ = try database.integer("SELECT count(*) FROM rows")
+        }
+        #expect(!folder.names.contains("journal.sqlite-wal"))
+        #expect(try folder.open().1.count == Self.commits)
+    }
+
+    @Test("A log that lacks what the mark knows is refused with what is missing and since when, and stays as it is")
+    func lacking() throws {
+        let folder = try Self.folder()
+        let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
+        let changes: [(String, (inout Data) -> Void)] = [
+            ("first sector zero", { $0.replaceSubrange(0..<512, with: Data(count: 512)) }),
+            ("first sector garbage", { $0.replaceSubrange(0..<512, with: Data(repeating: 0x5A, count: 512)) }),
+            ("empty", { $0 = Data() }),
+            ("cut in half", { $0 = $0.prefix(whole / 2) }),
+            ("cut by a byte", { $0 = $0.prefix(whole - 1) }),
+            ("zeroed tail", { $0.replaceSubrange(whole / 2..<whole, with: Data(count: whole - whole / 2)) }),
+            (
+                "zeroed frame headers",
+                { log in
+                    for frame in stride(from: 32 + 16_408 * 4, to: log.count, by: 16_408) {
+                        log.replaceSubrange(frame..<frame + 24, with: Data(count: 24))
+                    }
+                }
+            ),
+            ("byte of an early frame", { $0[32 + 16_408 * 3 + 100] ^= 1 }),
+            ("salt of the last frame", { $0[$0.count - 16_408 + 8] ^= 1 }),
+        ]
+        for (name, change) in changes {
+            let copy = try Self.changed(folder, change)
+            let before = try copy.contents()
+            let message = try #require(try copy.refusal(), "\(name)")
+            #expect(try copy.contents() == before, "\(name)")
+            #expect(message.contains("rows of") && message.contains("commits are missing"), "\(name): \(message)")
+            #expect(message.contains("--accept-loss") && message.contains("\(copy.path)-wal"), "\(name): \(message)")
+            let (journal, found, given) = try copy.open(acceptsLoss: true)
+            let loss = try #require(given, "\(name)")
+            #expect(loss.commits == Int64(Self.commits - found.count), "\(name)")
+            try journal.commit([(.device(9), [9])])
+            #expect(try copy.open().1.count == found.count + 1, "\(name)")
+        }
+    }
+
+    @Test("A last commit of which only parts reached the disk is left out", arguments: 1...3)
+    func torn(seed: UInt64) throws {
+        let folder = try Self.folder(marked: Self.commits - 1)
+        let copy = try Self.changed(folder) { log in
+            // The last frame, with the end of its commit in the header, came through; the page did not.
+            let end = log.count
+            log.replaceSubrange(end - 16_384 + Int(seed) * 100..<end, with: Data(count: 16_384 - Int(seed) * 100))
+        }
+        #expect(try copy.open().1.count == Self.commits - 1)
+    }
+}

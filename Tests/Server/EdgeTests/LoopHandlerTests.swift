@@ -1,0 +1,315 @@
+import Foundation
+import Gateway
+import HTTPClient
+import HTTPTransport
+import Platform
+import Testing
+import Wire
+
+/// Each part of a loop's handler by what clients and engine see of it.
+@Suite("A loop's handler", .timeLimit(.minutes(15)))
+struct LoopHandlerTests {
+    private static let wakes = "/v1/topics/\(ServedLoop.topic)/wakes"
+
+    /// The reason of an answer that refuses.
+    private func reason(_ response: HTTPResponse) -> String? {
+        let object = try? JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
+        return object?["reason"] as? String
+    }
+
+    // MARK: Pushes
+
+    @Test("A topic that sends nearly all is busy, whatever connections its pushes come on; of hundreds none is")
+    func flows() throws {
+        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
+        let few = try ServedLoop()
+        _ = try few.push([(name: "apns-topic", value: "com.example.other")])
+        // What came more than a second ago counts for less.
+        for _ in 0..<4000 where few.busyConnectionCount == 0 { _ = try few.push(body: body) }
+        #expect(few.busyConnectionCount > 0)
+        let many = try ServedLoop()
+        for number in 0..<400 {
+            _ = try many.push([(name: "apns-topic", value: "com.example.\(number)")], body: body)
+            #expect(many.busyConnectionCount == 0, "push \(number)")
+        }
+    }
+
+    @Test("Beside pushes of a quiet topic the engine has fewer of a busy one's at a time")
+    func quietTopic() throws {
+        let loop = try ServedLoop()
+        // Some seconds pass until what has come of these is no large part any more.
+        let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 4000))"}"#
+        let other = (name: "apns-topic", value: "com.example.other")
+        _ = try loop.push([other], host: "localhost")
+        for _ in 0..<4000 where loop.busyConnectionCount == 0 { _ = try loop.push(body: body) }
+        #expect(loop.busyConnectionCount > 0 && loop.shared.tally.times(.requestsAtEngineMax) == 0)
+        // Fewer than the 512 that may be there at other times.
+        for _ in 0..<200 { _ = try loop.beginPush(body: body) }
+        let limit = SystemClock.monotonic + 60_000
+        var turn = 0
+        while loop.shared.tally.times(.requestsAtEngineMax) == 0 {
+            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop went on reading")
+            // Three hundred at most.
+            if turn.isMultiple(of: 100) { _ = try loop.beginPush([other], host: "localhost") }
+            loop.exchange()
+            turn += 1
+        }
+    }
+
+    @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
+    func pushes() throws {
+        let loop = try ServedLoop()
+        let id = "7B3C8A1E-0000-4000-8000-123456789ABC"
+        let good = try loop.push([(name: "apns-id", value: id)])
+        #expect(good.status == 200 && good.header("apns-id")?.uppercased() == id && good.body.isEmpty)
+        #expect(good.header("wakegate-disposition") != nil)
+        let badTopic = try loop.push([(name: "apns-topic", value: "no topic")])
+        #expect(badTopic.status == 400 && self.reason(badTopic) == "BadTopic")
+        #expect(badTopic.header("apns-id") != nil && badTopic.header("content-type") == "application/json")
+        let badPath = try loop.ask("POST /3/nothing", body: "{}")
+        #expect(badPath.status == 404 && self.reason(badPath) == "BadPath")
+        let badMethod = try loop.ask("GET /3/device/\(ServedLoop.device)")
+        #expect(badMethod.status == 405 && badMethod.header("allow") == "POST")
+    }
+
+    @Test("A likely mistake in an accepted push is named in its answer, and an ordinary push costs no header")
+    func warnings() throws {
+        func warnings(_ loop: ServedLoop, _ body: String, _ fields: [(name: String, value: String)]) throws -> [String]
+        {
+            let answer = try loop.push(fields, body: body)
+            #expect(answer.status == 200)
+            return answer.headers.filter { $0.name == "wakegate-warning" }.map { String($0.value.prefix { $0 != ";" }) }
+        }
+        let background = [(name: "apns-push-type", value: "background")]
+        let wrong = #"{"aps":{"content-available":true}}"#
+        let loop = try ServedLoop()
+        #expect(try warnings(loop, ServedLoop.body, background) == [])
+        #expect(try warnings(loop, wrong, background) == ["content-available"])
+        let dryRun = [(name: "wakegate-dry-run", value: "1")]
+        #expect(try warnings(loop, wrong, dryRun) == ["content-available"])
+        let development = try ServedLoop { $0.faultRules = [] }
+        #expect(try warnings(development, ServedLoop.body, background) == ["background-priority"])
+        #expect(try warnings(development, wrong, background) == ["content-available", "background-priority"])
+        let considerate = background + [(name: "apns-priority", value: "5")]
+        #expect(try warnings(development, ServedLoop.body, considerate) == [])
+    }
+
+    @Test("A push may be as long as its type allows")
+    func pushBodies() throws {
+        let loop = try ServedLoop()
+        let text = String(repeating: "x", count: 4_500)
+        let body = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
+        let long = try loop.push(body: body)
+        #expect(long.status == 413 && self.reason(long) == "PayloadTooLarge")
+        let voip = try loop.push(
+            [
+                (name: "apns-push-type", value: "voip"), (name: "apns-topic", value: "\(ServedLoop.topic).voip"),
+            ],
+            body: body
+        )
+        #expect(self.reason(voip) != "PayloadTooLarge")
+    }
+
+    // MARK: Operations
+
+    @Test("Requests come to their operations, or are told that there is none")
+    func routes() throws {
+        let loop = try ServedLoop()
+        let missing = try loop.ask("GET /v1/nothing")
+        #expect(missing.status == 404 && self.reason(missing) == "BadPath")
+        let method = try loop.ask("DELETE \(Self.wakes)")
+        #expect(method.status == 405 && method.header("allow") == "GET")
+        let statistics = try loop.ask("GET /v1/stats?", at: .admin)
+        #expect(statistics.status == 200 && statistics.header("content-type") == "application/json")
+        #expect(try loop.ask("GET /v1/stats").status == 404)
+    }
+
+    @Test("A request for the other listener is told so, whatever the answer's status")
+    func otherListener() throws {
+        let loop = try ServedLoop()
+        let device = "/v1/devices/\(ServedLoop.device)"
+        for path in ["/", "/readyz", "/metrics?x", "/dashboard/main.js", device] {
+            let answer = try loop.ask("GET \(path)")
+            #expect(answer.status == 405 && self.reason(answer) == "MethodNotAllowed", "\(path)")
+            // Everything but a route of the edge's own counts as a push.
+            #expect((answer.header("apns-id") != nil) == (path != device), "\(path)")
+            #expect(String(decoding: answer.body, as: UTF8.self).contains("on the admin listener"), "\(path)")
+        }
+        for path in ["/nothing", "/3/device/\(ServedLoop.device)"] {
+            let answer = try loop.ask("GET \(path)")
+            #expect(String(decoding: answer.body, as: UTF8.self) == #"{"reason":"MethodNotAllowed"}"#, "\(path)")
+        }
+        let launch = "POST /v1/devices/\(ServedLoop.device)/simulate-launch"
+        for query in ["?pending=2", "?pendng=1"] {
+            #expect(self.reason(try loop.ask(launch + query, at: .admin)) == "BadQuery", "\(query)")
+        }
+    }
+
+    @Test("A body is taken up to its operation's bound, several at a time on one connection")
+    func bodies() throws {
+        let loop = try ServedLoop()
+        let large = [UInt8](repeating: UInt8(ascii: " "), count: 5_000)
+        let requests = try (0..<6).map { number in
+            try loop.begin("POST /v1/wakes/none", body: number % 2 == 0 ? large : Array(#"{"result":"noData"}"#.utf8))
+        }
+        try loop.run("answers") { requests.allSatisfy { loop.answers[$0]?.end != nil } }
+        let statuses = try requests.map { try #require(loop.answers[$0]?.end).get().status }
+        #expect(statuses == [413, 404, 413, 404, 413, 404])
+    }
+
+    @Test("A page of another host is kept out, in the words of whoever is asked")
+    func foreignPages() throws {
+        let loop = try ServedLoop()
+        let foreign = [(name: "origin", value: "http://example.com")]
+        let page = try loop.ask("GET /v1/stats", at: .admin, headers: foreign)
+        #expect(page.status == 403 && self.reason(page) == "Forbidden" && page.header("apns-id") == nil)
+        let push = try loop.push(foreign)
+        #expect(push.status == 403 && self.reason(push) == "Forbidden" && push.header("apns-id") != nil)
+    }
+
+    // MARK: Workers
+
+    /// Checks the head of an event stream: no proxy may keep it back, change it or give it to another client.
+    private func expectEvents(_ head: HTTPResponse?, _ location: SourceLocation = #_sourceLocation) {
+        let fields = ["content-type", "cache-control", "x-accel-buffering"].map { head?.header($0) ?? "none" }
+        #expect(
+            head?.status == 200 && fields == ["text/event-stream", "no-cache, no-transform", "no"],
+            "\(fields)",
+            sourceLocation: location
+        )
+    }
+
+    @Test("Every event stream begins with a comment at once, and no proxy may keep it back or change it")
+    func greetings() throws {
+        let loop = try ServedLoop()
+        let greetings = [
+            (Self.wakes, ServedLoop.Door.plain, ": wakes follow\n\n"), ("/v1/events", .admin, ": events follow\n\n"),
+            ("/v1/live", .admin, ": samples follow, one a second\n\n"),
+        ]
+        for (path, door, greeting) in greetings {
+            let stream = try loop.open(path, at: door)
+            self.expectEvents(loop.answers[stream]?.head)
+            try loop.run("the greeting of \(path)") { (loop.answers[stream]?.body.count ?? 0) >= greeting.utf8.count }
+            #expect(loop.answers[stream]?.text.hasPrefix(greeting) == true, "\(path)")
+        }
+    }
+
+    @Test("A worker's stream gets a wake, whose result frees it for the next, and ends when it drains")
+    func workers() throws {
+        let loop = try ServedLoop()
+        let stream = try loop.open("\(Self.wakes)?slots=1")
+        let head = try #require(loop.answers[stream]?.head)
+        self.expectEvents(head)
+        let name = try #require(head.header("wakegate-stream"))
+        #expect(try loop.push().status == 200)
+        try loop.run("a wake") { loop.answers[stream]?.text.contains("event: wake") == true }
+        let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
+        #expect(lines.prefix(2) == [": wakes follow", "event: wake"])
+        let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"newData"}"#).status == 204)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"failed"}"#).status == 409)
+        #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 204)
+        try loop.run("the stream's end") { loop.answers[stream]?.end != nil }
+        #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 404)
+    }
+
+    @Test("Of each who shows nothing there are as many workers' streams as may be, until one has ended")
+    func workerBound() throws {
+        let loop = try ServedLoop { $0.limits.streamsPerCredentialMax = 1 }
+        let stream = try loop.open(Self.wakes)
+        #expect(loop.answers[stream]?.head?.status == 200)
+        #expect(try loop.ask("GET \(Self.wakes)").status == 429)
+        #expect(loop.shared.tally.times(.streamsPerCredentialMax) == 1)
+        // A subscription that the engine is never asked for counts no more.
+        #expect(try loop.ask("GET \(Self.wakes)?slots=none").status == 400)
+        loop.cancel(stream)
+        var next: HTTPRequestID?
+        try loop.run("room for another") {
+            guard let id = next, let answer = loop.answers[id] else {
+                next = try? loop.open(Self.wakes)
+                return false
+            }
+            if answer.head?.status == 200 { return true }
+            next = nil
+            return false
+        }
+    }
+
+    @Test(
+        "Whoever asks more often in a minute than may be is refused, by name and with a time, whatever was asked",
+        arguments: [
+            ("POST /v1/devices/\(ServedLoop.device)/tasks", "submissionsPerCredentialMax"),
+            ("POST /v1/devices/\(ServedLoop.device)/sessions/downloads", "submissionsPerCredentialMax"),
+            ("POST /v1/wakes/0123456789abcdef0123456789abcdef/progress", "progressPerCredentialMax"),
+        ]
+    )
+    func rates(request: String, limit: String) throws {
+        let loop = try ServedLoop { configuration in
+            configuration.limits.submissionsPerCredentialMax = 2
+            configuration.limits.progressPerCredentialMax = 2
+        }
+        // A minute that ends in between begins anew: the fifth at the latest is one too many.
+        var refused: HTTPResponse?
+        for _ in 0..<5 where refused == nil {
+            let answer = try loop.ask(request, body: "{}")
+            if answer.status == 429 { refused = answer }
+        }
+        let answer = try #require(refused)
+        #expect(self.reason(answer) == "TooManyRequests" && answer.header("retry-after") == "60")
+        #expect(String(decoding: answer.body, as: UTF8.self).contains("limits.\(limit)"))
+        let count = try #require(GatewayCountedLimit(rawValue: limit))
+        #expect(loop.shared.tally.times(count) == 1)
+        // Others ask as often: who reads the list is not counted.
+        #expect(try loop.ask("GET /v1/devices/\(ServedLoop.device)/tasks").status != 429)
+    }
+
+    // MARK: Watchers
+
+    @Test("As many watch as may, and each is greeted")
+    func watchers() throws {
+        let loop = try ServedLoop { $0.limits.liveStreamsMax = 1 }
+        let stream = try loop.open("/v1/live", at: .admin)
+        #expect(loop.answers[stream]?.head?.status == 200)
+        try loop.run("the greeting") { loop.answers[stream]?.text.isEmpty == false }
+        #expect(loop.answers[stream]?.text.hasPrefix(": samples follow, one a second\n\n") == true)
+        #expect(try loop.ask("GET /v1/live", at: .admin).status == 503)
+        #expect(loop.shared.tally.times(.liveStreamsMax) == 1)
+    }
+
+    // MARK: Faults
+
+    @Test("A fault rule answers a push in the gateway's place, and another loses the answer")
+    func faults() throws {
+        let text = """
+            {rules: [
+              {when: {nth: 1}, then: {reason: "TooManyRequests", retryAfter: 7}},
+              {when: {nth: 2}, then: {reset: "INTERNAL_ERROR"}},
+            ]}
+            """
+        let rules = try FaultRuleReader.rules(Data(text.utf8), name: "faults.json5").rules
+        let loop = try ServedLoop { $0.faultRules = rules }
+        let refused = try loop.push()
+        #expect(refused.status == 429 && self.reason(refused) == "TooManyRequests")
+        #expect(refused.header("retry-after") == "7")
+        #expect(throws: HTTPClientError.self) { try loop.push() }
+        #expect(try loop.push().status == 200)
+    }
+
+    // MARK: Shutdown
+
+    @Test("A shutdown ends what carries no wake, and takes results until the last connection has gone")
+    func shutdown() throws {
+        let loop = try ServedLoop()
+        let stream = try loop.open("\(Self.wakes)?slots=1")
+        #expect(try loop.push().status == 200)
+        try loop.run("a wake") { loop.answers[stream]?.text.contains("event: wake") == true }
+        let lines = try #require(loop.answers[stream]?.text).split(separator: "\n")
+        let id = try #require(lines.first { $0.hasPrefix("id: ") }).dropFirst("id: ".count)
+        loop.shared.drain()
+        let refused = try loop.push()
+        #expect(refused.status == 503 && self.reason(refused) == "Shutdown")
+        #expect(loop.answers[stream]?.end == nil && !loop.isIdle)
+        #expect(try loop.ask("POST /v1/wakes/\(id)", body: #"{"result":"noData"}"#).status == 204)
+        try loop.run("the end of all connections") { loop.answers[stream]?.end != nil && loop.isIdle }
+    }
+}

@@ -1,0 +1,294 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import Wire
+
+@Suite("What requests of background tasks ask of the engine", .timeLimit(.minutes(15)))
+struct TaskOperationTests {
+    private static let device = "/v1/devices/" + String(repeating: "a1", count: 16)
+
+    private func served(_ request: String, _ body: String = "") throws -> OperationDesk.Served {
+        try OperationDesk().serve(request, isLocal: true, body: body)
+    }
+
+    /// The request that a body is read as; nil when it is refused.
+    private func submitted(_ body: String) throws -> TaskRequest? {
+        guard case .submitTask(_, let request)? = try self.served("POST \(Self.device)/tasks", body).asked?.verb else {
+            return nil
+        }
+        return request
+    }
+
+    @Test("Every field of every kind is read")
+    func requests() throws {
+        #expect(
+            try self.submitted(#"{"identifier": "a.B-9_", "kind": "appRefresh"}"#)
+                == TaskRequest(identifier: "a.B-9_", kind: .appRefresh)
+        )
+        #expect(
+            try self.submitted(
+                #"{"identifier": "a", "kind": "processing", "earliestBegin": 1700000000000, "#
+                    + #""requiresNetworkConnectivity": true, "requiresExternalPower": true}"#
+            )
+                == TaskRequest(
+                    identifier: "a",
+                    kind: .processing([.network, .externalPower]),
+                    earliestBegin: 1_700_000_000_000
+                )
+        )
+        #expect(
+            try self.submitted(#"{"identifier": "a", "kind": "processing", "requiresExternalPower": false}"#)
+                == TaskRequest(identifier: "a", kind: .processing([]))
+        )
+        #expect(
+            try self.submitted(
+                #"{"identifier": "a", "kind": "continued", "title": "Ä", "subtitle": "", "strategy": "fail", "#
+                    + #""resources": ["gpu", "npu", "gpu"], "earliestBegin": 0}"#
+            )
+                == TaskRequest(
+                    identifier: "a",
+                    kind: .continued(.fail),
+                    earliestBegin: 0,
+                    details: TaskDetails(title: "Ä", subtitle: "", resources: ["gpu", "npu"])
+                )
+        )
+        #expect(
+            try self.submitted(#"{"identifier": "a", "kind": "continued"}"#)
+                == TaskRequest(identifier: "a", kind: .continued(.queue))
+        )
+    }
+
+    @Test("Names and texts may be as long as they may, and no longer")
+    func lengths() throws {
+        func named(_ count: Int) -> String {
+            #"{"identifier": "\#(String(repeating: "i", count: count))", "kind": "appRefresh"}"#
+        }
+        #expect(try self.submitted(named(255)) != nil)
+        #expect(try self.submitted(named(256)) == nil)
+        func titled(_ text: String) -> String {
+            #"{"identifier": "a", "kind": "continued", "title": "\#(text)", "subtitle": "\#(text)"}"#
+        }
+        #expect(try self.submitted(titled(String(repeating: "ä", count: 128))) != nil)
+        #expect(try self.submitted(titled(String(repeating: "ä", count: 128) + "x")) == nil)
+        func needing(_ count: Int) -> String {
+            let names = (0..<count).map { #""r\#($0)""# }.joined(separator: ",")
+            return #"{"identifier": "a", "kind": "continued", "resources": [\#(names)]}"#
+        }
+        #expect(try self.submitted(needing(8)) != nil)
+        #expect(try self.submitted(needing(9)) == nil)
+    }
+
+    @Test(
+        "What is wrong is named, with what the field takes",
+        arguments: [
+            ("[]", "The body is not a JSON object"), ("{}", "identifier is missing"),
+            (#"{"identifier": "a"}"#, "kind is missing"),
+            (#"{"identifier": "a b", "kind": "appRefresh"}"#, #"identifier is "a b"; it takes 1 to 255 characters"#),
+            (#"{"identifier": "", "kind": "appRefresh"}"#, "identifier is \"\""),
+            (#"{"identifier": "a", "kind": "urlSession"}"#, #"kind is "urlSession"; it takes one of "appRefresh""#),
+            (#"{"identifier": "a", "kind": 1}"#, "kind is 1"),
+            (
+                #"{"identifier": "a", "kind": "appRefresh", "titel": "x"}"#,
+                "titel is not a field of a request; did you mean title?"
+            ),
+            (#"{"identifier": "a", "kind": "appRefresh", "title": "x"}"#, "title is a field of continued alone"),
+            (
+                #"{"identifier": "a", "kind": "continued", "requiresExternalPower": true}"#,
+                "requiresExternalPower is a field of processing alone"
+            ),
+            (
+                #"{"identifier": "a", "kind": "processing", "strategy": "fail"}"#,
+                "strategy is a field of continued alone"
+            ),
+            (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": 1.5}"#, "earliestBegin is 1.5"),
+            (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": -1}"#, "earliestBegin is -1"),
+            (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": "soon"}"#, #"earliestBegin is "soon""#),
+            (#"{"identifier": "a", "kind": "appRefresh", "earliestBegin": 1e300}"#, "earliestBegin is 1e300"),
+            (
+                #"{"identifier": "a", "kind": "processing", "requiresNetworkConnectivity": 1}"#,
+                "requiresNetworkConnectivity is 1; it takes true or false"
+            ),
+            (
+                #"{"identifier": "a", "kind": "continued", "strategy": "now"}"#,
+                #"strategy is "now"; it takes one of "queue", "fail""#
+            ),
+            (#"{"identifier": "a", "kind": "continued", "title": 5}"#, "title is 5"),
+            (
+                #"{"identifier": "a", "kind": "continued", "title": "\ud800"}"#,
+                "title cannot be read: a surrogate stands alone"
+            ),
+            (
+                #"{"identifier": "a", "kind": "continued", "resources": [{"b": "\udc00"}]}"#,
+                "resources cannot be read: a surrogate stands alone"
+            ),
+            (#"{"\ud800": 1}"#, "The body cannot be read: a surrogate stands alone"),
+            (#"{"identifier": "a", "kind": "continued", "resources": ["a b"]}"#, "resources is a list"),
+            (#"{"identifier": "a", "kind": "continued", "resources": "gpu"}"#, "resources is \"gpu\""),
+        ]
+    )
+    func faults(body: String, message: String) throws {
+        let served = try self.served("POST \(Self.device)/tasks", body)
+        #expect(served.refusal == "400 BadTaskRequest")
+        #expect(served.message?.contains(message) == true, "\(served.message ?? "")")
+    }
+
+    @Test(
+        "A name that appears twice in an object of a body is refused, whatever the operation",
+        arguments: [
+            ("POST \(device)/tasks", #"{"identifier": "a", "kind": "b", "kind": "b"}"#, "BadTaskRequest"),
+            ("POST \(device)/sessions/a", #"{"finished": 1, "\u0066inished": 1}"#, "BadSession"),
+            ("POST \(wake)", #"{"result": "newData", "result": "newData"}"#, "BadResult"),
+            ("POST \(wake)/extend", #"{"seconds": 1, "seconds": 1}"#, "BadExtension"),
+            ("POST \(wake)/progress", #"{"completed": 1, "total": 2, "total": 2}"#, "BadProgress"),
+            ("POST \(wake)/progress", #"{"completed":1,"total":2,"title":"a","title":"a"}"#, "BadProgress"),
+            ("PATCH \(device)/conditions", #"{"network": true, "network": true}"#, "BadCondition"),
+            ("POST /v1/topics/a/devices", #"{"token": "aa", "token": "aa"}"#, "BadDeviceToken"),
+            ("POST \(device)/push", #"{"payload": {"a": {"b": 1, "b": 1}}}"#, "BadPush"),
+            ("POST \(device)/what-if", #"{"policy": {}, "policy": {}}"#, "BadPolicy"),
+            ("POST /v1/backup", #"{"name": "a", "name": "a"}"#, "BadName"),
+        ]
+    )
+    func repeatedNames(request: String, body: String, reason: String) throws {
+        let desk = try OperationDesk(asksAnybody: false, permitsTestPushes: true)
+        let isOfWorker = request.contains("/wakes/")
+        let served = desk.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
+        #expect(served.refusal == "400 \(reason)")
+        #expect(served.message?.contains("appears twice") == true, "\(served.message ?? "")")
+    }
+
+    @Test("Identifiers and sessions are taken from the path")
+    func paths() throws {
+        guard case .cancelTask(_, let one?)? = try self.served("DELETE \(Self.device)/tasks/a.b").asked?.verb,
+            case .cancelTask(_, nil)? = try self.served("DELETE \(Self.device)/tasks").asked?.verb,
+            case .simulateTaskLaunch(_, let launched)? = try self.served(
+                "POST \(Self.device)/tasks/a.b/simulate-launch"
+            )
+            .asked?.verb,
+            case .transfersFinished(_, let finished)? = try self.served(
+                "POST \(Self.device)/sessions/up",
+                #"{"finished": 100000, "id": "é"}"#
+            ).asked?.verb
+        else {
+            Issue.record("a path is not understood")
+            return
+        }
+        #expect(one == "a.b" && launched == "a.b")
+        #expect(finished == FinishedTransfers(session: "up", count: 100_000, id: "é"))
+        // Whoever names one request in a query does not cancel all of them.
+        #expect(try self.served("DELETE \(Self.device)/tasks?identifier=a").refusal == "400 BadQuery")
+        #expect(try self.served("DELETE \(Self.device)/tasks/a%20b").refusal == "400 BadTaskRequest")
+        #expect(try self.served("DELETE /v1/devices/x/tasks/a").refusal == "400 BadDeviceToken")
+        #expect(try self.served("POST \(Self.device)/sessions/", #"{"finished": 1}"#).refusal == "400 BadSession")
+    }
+
+    @Test(
+        "A session's report has a count, and perhaps an id",
+        arguments: [
+            "", "{}", #"{"finished": 0}"#, #"{"finished": 100001}"#, #"{"finished": 1.5}"#, #"{"finished": "1"}"#,
+            #"{"finished": 1, "id": 5}"#, #"{"finished": 1, "id": ""}"#, #"{"finished": 1, "count": 1}"#,
+            #"{"finished": 1, "id": "\#(String(repeating: "x", count: 65))"}"#,
+        ]
+    )
+    func badSessions(body: String) throws {
+        #expect(try self.served("POST \(Self.device)/sessions/s", body).refusal == "400 BadSession")
+    }
+
+    @Test("All tasks are asked for by topic, kind and state")
+    func questions() throws {
+        guard case .tasks(let all)? = try self.served("GET /v1/tasks").asked?.verb,
+            case .tasks(let some)? = try self.served("GET /v1/tasks?state=running&kind=urlSession&topic=a.b").asked?
+                .verb
+        else {
+            Issue.record("a question is not understood")
+            return
+        }
+        #expect(all == TaskQuestion())
+        #expect(some == TaskQuestion(topic: "a.b", kind: .urlSession, state: .running))
+        for query in ["kind=push", "state=done", "states=running", "kind=appRefresh&kind=processing"] {
+            #expect(try self.served("GET /v1/tasks?\(query)").refusal == "400 BadQuery", "\(query)")
+        }
+        #expect(try self.served("GET /v1/tasks?topic=").refusal == "400 BadTopic")
+    }
+
+    // MARK: Wakes
+
+    private static let wake = "/v1/wakes/" + String(repeating: "0", count: 32)
+
+    @Test("A push is answered with result, all else with success")
+    func results() throws {
+        let desk = try OperationDesk(asksAnybody: false)
+        func report(_ body: String) -> WakeReport? {
+            guard case .report(_, let report)? = desk.serve("POST \(Self.wake)", on: .edge, body: body).asked?.verb
+            else {
+                return nil
+            }
+            return report
+        }
+        #expect(report(#"{"result": "noData"}"#) == .push(.noData))
+        #expect(report(#"{"success": true}"#) == .task(.success))
+        #expect(report(#"{"success": false}"#) == .task(.failure))
+        // As workers write it, and one byte off.
+        for result in FetchResult.allCases {
+            #expect(report("{\"result\":\"\(result.rawValue)\"}") == .push(result))
+            #expect(report("{\"result\":\"\(result.rawValue)s\"}") == nil)
+        }
+        #expect(report(#"{"success":true}"#) == .task(.success))
+        #expect(report(#"{"success":false}"#) == .task(.failure))
+        #expect(report(#"{"success":null}"#) == nil)
+        for body in ["{}", #"{"success": 1}"#, #"{"result": "new"}"#, #"{"success": true, "result": "newData"}"#] {
+            #expect(desk.serve("POST \(Self.wake)", on: .edge, body: body).refusal == "400 BadResult", "\(body)")
+        }
+    }
+
+    @Test("Progress is two counts, and texts if need be")
+    func progress() throws {
+        let desk = try OperationDesk(asksAnybody: false)
+        func served(_ body: String) -> OperationDesk.Served {
+            desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
+        }
+        let body = #"{"completed": 9007199254740991, "total": 0, "title": "a", "subtitle": "b"}"#
+        guard case .progress(_, let progress)? = served(body).asked?.verb else {
+            Issue.record("progress is not understood")
+            return
+        }
+        #expect(progress == TaskProgress(completed: 9_007_199_254_740_991, total: 0, title: "a", subtitle: "b"))
+        let bad = [
+            "{}", #"{"completed": 1}"#, #"{"completed": -1, "total": 1}"#, #"{"completed": 0.5, "total": 1}"#,
+            #"{"completed": 9007199254740992, "total": 1}"#, #"{"completed": 1, "total": 1, "text": "a"}"#,
+            #"{"completed": 1, "total": 1, "title": null}"#,
+            #"{"completed": 1, "total": 1, "title": "\#(String(repeating: "x", count: 257))"}"#,
+        ]
+        for body in bad { #expect(served(body).refusal == "400 BadProgress", "\(body)") }
+    }
+
+    @Test("Progress as workers write it means what it means in any other layout")
+    func progressLayouts() throws {
+        let desk = try OperationDesk(asksAnybody: false)
+        func meaning(_ body: String) -> String {
+            let served = desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
+            if case .progress(_, let progress)? = served.asked?.verb { return "\(progress)" }
+            return served.refusal ?? "nothing"
+        }
+        let texts = [256, 257].map { String(repeating: "x", count: $0) }
+        let numbers = [
+            "0", "7", "00", "07", "-0", "-1", "1.0", "1e3", "1.5", "9007199254740991", "9007199254740992",
+            "9999999999999999", "10000000000000000", "18446744073709551617", "\"1\"", "null", "",
+        ]
+        let bodies =
+            numbers.flatMap { ["{\"completed\":\($0),\"total\":2}", "{ \"total\" : 2 , \"completed\" : \($0) }"] }
+            + texts.flatMap { text in
+                ["title", "subtitle"].map { "{\"completed\":1,\"total\":2,\"\($0)\":\"\(text)\"}" }
+            } + [
+                #"{"completed":1,"total":2,"title":"","subtitle":"~ }"}"#, #"{"completed":1,"total":2,"title":"é"}"#,
+                #"{"completed":1,"total":2,"title":"a\nb"}"#, #"{"completed":1,"completed":3,"total":2}"#,
+                #"{"completed":1,"total":2,"total":"2"}"#, #"{"completed":1,"total":2,"title":"a","title":"b"}"#,
+                #"{"completed":1,"total":2,"titel":"a"}"#, #"{"completed":1,"total":2,}"#, #"{"completed":1,"total":2"#,
+                #"{"completed":1,"total":2}}"#, #"{"completed":1 "total":2}"#, #"{"completed":1,"total":2,"title":"a}"#,
+                "{\"completed\":1,\"total\":2,\"title\":\"a\tb\"}", #"{"completed" 1,"total":2}"#, "{}", "{", "", "[]",
+            ]
+        // A line feed in front is JSON, too, and has the body taken apart.
+        for body in bodies { #expect(meaning(body) == meaning("\n" + body), "\(body)") }
+        #expect(meaning(bodies[2]).contains("completed: 7"), "counts are understood at all")
+    }
+}

@@ -1,0 +1,269 @@
+import Gateway
+import HTTPTransport
+import Testing
+import WakeGateTestKit
+
+@Suite("The workers' streams of a loop", .timeLimit(.minutes(15)))
+struct WorkerStreamsTests {
+    private static let connection = ConnectionID(index: 1, generation: 1)
+
+    private static func stream(_ number: Int32) -> StreamID { StreamID(connection: connection, number: number) }
+
+    /// What a worker shows.
+    private static func proof() throws -> ShownProof {
+        let desk = try OperationDesk()
+        _ = desk.serve(
+            "GET /v1/topics/\(OperationDesk.topic)/wakes",
+            on: .edge,
+            token: try desk.token(.worker, OperationDesk.topic)
+        )
+        return try #require(desk.lastProof)
+    }
+
+    // MARK: Every place and every event
+
+    /// Where a stream is.
+    enum Place: CaseIterable {
+        case unknown
+        /// At the engine.
+        case asked
+        case open
+        /// Open, and not read by its worker.
+        case paused
+        /// Gone, with a wake that it held.
+        case closed
+
+        func streams() throws -> WorkerStreams {
+            var streams = WorkerStreams()
+            if self == .unknown { return streams }
+            streams.ask(stream(1), try proof())
+            if self == .asked { return streams }
+            streams.begin(stream(1), streams.takeAsked(stream(1)), now: 0)
+            switch self {
+            case .unknown, .asked, .open: ()
+            case .paused: _ = streams.wrote(to: stream(1), queued: 11, bytesMax: 10, now: 0)
+            case .closed:
+                _ = streams.give(to: stream(1))
+                _ = streams.remove(stream(1))
+            }
+            return streams
+        }
+    }
+
+    /// What happens to it.
+    enum Event: CaseIterable {
+        case answered, gone, wake, release, write, writeMuch, drained
+
+        /// What the loop is told; nil for nothing.
+        func happen(to streams: inout WorkerStreams) -> Bool? {
+            switch self {
+            case .answered: streams.takeAsked(stream(1)) != nil
+            case .gone: streams.remove(stream(1))
+            case .wake: streams.give(to: stream(1))
+            case .release: streams.release(from: stream(1))
+            case .write: streams.wrote(to: stream(1), queued: 10, bytesMax: 10, now: 1)
+            case .writeMuch: streams.wrote(to: stream(1), queued: 11, bytesMax: 10, now: 1)
+            case .drained: streams.drained(stream(1))
+            }
+        }
+    }
+
+    /// What is told of each event in each place: whether the stream was asked for, was open, has the first wake of its
+    /// connection or lost the last, is paused from now on, or goes on.
+    private static let told: [Place: [Event: Bool?]] = [
+        .unknown: Self.nothing,
+        .asked: Self.nothing.merging([.answered: true]) { $1 },
+        .open: [
+            .answered: false, .gone: true, .wake: true, .release: false, .write: false, .writeMuch: true,
+            .drained: false,
+        ],
+        .paused: [
+            .answered: false, .gone: true, .wake: true, .release: false, .write: false, .writeMuch: false,
+            .drained: true,
+        ],
+        .closed: Self.nothing,
+    ]
+
+    private static let nothing: [Event: Bool?] = [
+        .answered: false, .gone: false, .wake: Bool?.none, .release: Bool?.none, .write: false, .writeMuch: false,
+        .drained: false,
+    ]
+
+    @Test("Whatever happens to it wherever it is", arguments: Place.allCases, Event.allCases)
+    func events(place: Place, event: Event) throws {
+        var streams = try place.streams()
+        let told = event.happen(to: &streams)
+        let expected = try #require(Self.told[place]?[event])
+        #expect(told == expected)
+        let isOpen = [.open, .paused].contains(place) && event != .gone
+        #expect(streams.isOpen(Self.stream(1)) == isOpen && streams.isEmpty == !isOpen)
+    }
+
+    // MARK: Connections
+
+    @Test("A connection holds the wakes of its streams, and has PINGs by that")
+    func load() {
+        var streams = WorkerStreams()
+        #expect(streams.load(of: Self.connection) == nil)
+        for number: Int32 in [1, 3] { streams.begin(Self.stream(number), nil, now: 0) }
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
+        let areFirst = [1, 3, 3].map { streams.give(to: Self.stream($0)) }
+        #expect(areFirst == [true, false, false])
+        #expect(streams.load(of: Self.connection)?.wakes == 3)
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 5)
+        _ = streams.remove(Self.stream(3))
+        #expect(streams.load(of: Self.connection)?.wakes == 1)
+        let isLast = streams.release(from: Self.stream(1))
+        #expect(isLast == true)
+        #expect(streams.load(of: Self.connection)?.pingSeconds == 30)
+        _ = streams.remove(Self.stream(1))
+        #expect(streams.load(of: Self.connection)?.streams == [])
+        #expect(streams.load(of: Self.connection)?.pingSeconds == nil)
+    }
+
+    @Test("A connection is forgotten with its streams, and no other")
+    func forgotten() {
+        var streams = WorkerStreams()
+        let other = StreamID(connection: ConnectionID(index: 2, generation: 1), number: 1)
+        for stream in [Self.stream(1), Self.stream(3), other] { streams.begin(stream, nil, now: 0) }
+        let forgotten = [streams.removeAll(of: Self.connection), streams.removeAll(of: Self.connection)]
+        #expect(forgotten == [[Self.stream(1), Self.stream(3)], []])
+        #expect(streams.load(of: Self.connection) == nil)
+        #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
+    }
+
+    @Test("A stream of whoever had its connection's place before is not taken for it")
+    func formerConnection() {
+        var streams = WorkerStreams()
+        let former = StreamID(connection: ConnectionID(index: 1, generation: 7), number: 1)
+        streams.begin(former, nil, now: 0)
+        #expect(streams.isOpen(former) && !streams.isOpen(Self.stream(1)))
+        #expect(streams.give(to: Self.stream(1)) == nil)
+        #expect(streams.remove(Self.stream(1)) == false)
+        #expect(streams.give(to: former) == true)
+        #expect(streams.load(of: former.connection)?.wakes == 1)
+        // Whoever has the place now has nothing of the former's.
+        streams.begin(Self.stream(3), nil, now: 0)
+        #expect(streams.load(of: Self.connection)?.wakes == 0)
+        #expect(!streams.isOpen(former) && streams.load(of: former.connection) == nil)
+        #expect(streams.removeAll(of: former.connection).isEmpty && !streams.isEmpty)
+        #expect(streams.removeAll(of: Self.connection) == [Self.stream(3)] && streams.isEmpty)
+    }
+
+    /// What a stream holds, and whether it is paused.
+    private struct Model {
+        var wakes = 0
+        var isPaused = false
+    }
+
+    /// - `numbers`: how many streams a connection may have: so few that all end now and then, or many.
+    @Test(
+        "Streams are found among others, whoever had their connection's place before",
+        arguments: UInt64(1)...4,
+        [5, 100]
+    )
+    func model(seed: UInt64, numbers: Int) {
+        var generator = SeededGenerator(seed: seed)
+        var streams = WorkerStreams()
+        var models: [StreamID: Model] = [:]
+        var (timesEmpty, mostOpen) = (0, 0)
+        for step in 0..<4000 {
+            // Now more begin than end, and now fewer.
+            let isGrowing = step / 500 % 2 == 0
+            let connection = ConnectionID(
+                index: UInt32(generator.number(below: 3)),
+                generation: UInt32(1 + generator.number(below: 40) / 39)
+            )
+            let stream = StreamID(connection: connection, number: Int32(1 + 2 * generator.number(below: numbers)))
+            let held = models.filter { $0.key.connection == connection }.values.reduce(0) { $0 + $1.wakes }
+            let deed = generator.number(below: 20)
+            switch deed < 6 && !isGrowing ? 15 : deed {
+            case 0..<6:
+                streams.begin(stream, nil, now: 0)
+                models = models.filter { (open, _) in
+                    open.connection.index != connection.index || open.connection == connection
+                }
+                models[stream] = models[stream] ?? Model()
+            case 6..<9:
+                let isFirst = streams.give(to: stream)
+                #expect(isFirst == models[stream].map { _ in held == 0 })
+                models[stream]?.wakes += 1
+            case 9..<12 where models[stream]?.wakes != 0:
+                let isLast = streams.release(from: stream)
+                #expect(isLast == models[stream].map { _ in held == 1 })
+                models[stream]?.wakes -= 1
+            case 12..<14:
+                let isPaused = streams.wrote(to: stream, queued: 11, bytesMax: 10, now: 0)
+                #expect(isPaused == (models[stream]?.isPaused == false))
+                models[stream]?.isPaused = true
+            case 14:
+                let goesOn = streams.drained(stream)
+                #expect(goesOn == (models[stream]?.isPaused == true))
+                models[stream]?.isPaused = false
+            case 15..<19:
+                let wasOpen = streams.remove(stream)
+                #expect(wasOpen == (models.removeValue(forKey: stream) != nil))
+            case 19 where generator.once(in: 10):
+                let ended = streams.removeAll(of: connection)
+                let expected = models.keys.filter { $0.connection == connection }
+                #expect(ended == expected.sorted { $0.number < $1.number })
+                models = models.filter { $0.key.connection != connection }
+            default: ()
+            }
+            #expect(streams.isOpen(stream) == (models[stream] != nil) && streams.isEmpty == models.isEmpty)
+            timesEmpty += models.isEmpty ? 1 : 0
+            mostOpen = max(mostOpen, models.count)
+            #expect(streams.placeCount <= mostOpen)
+            let open = models.filter { $0.key.connection == connection }
+            let pingSeconds = open.isEmpty ? nil : open.values.contains { $0.wakes > 0 } ? 5 : 30
+            #expect(streams.load(of: connection)?.pingSeconds == pingSeconds)
+            #expect(streams.load(of: connection)?.keptCount ?? 0 <= 2 * open.count)
+        }
+        #expect((timesEmpty > 100) == (numbers == 5))
+        for connection in Set(models.keys.map(\.connection)) {
+            let open = models.filter { $0.key.connection == connection }
+            #expect(streams.load(of: connection)?.wakes == open.values.reduce(0) { $0 + $1.wakes })
+            #expect(streams.removeAll(of: connection) == open.keys.sorted { $0.number < $1.number })
+        }
+        #expect(streams.isEmpty && streams.silent(now: .max).isEmpty)
+    }
+
+    @Test("The room of thousands of streams is given back when the last of them has ended, and that of few is kept")
+    func room() {
+        for count in [Int32(WorkerStreams.placesKeptMax), 3000] {
+            var streams = WorkerStreams()
+            for number in 1...count { streams.begin(Self.stream(number), nil, now: 0) }
+            #expect(streams.placeCount == Int(count))
+            for number in 2...count { _ = streams.remove(Self.stream(number)) }
+            #expect(streams.placeCount == Int(count) && streams.load(of: Self.connection)?.keptCount ?? 0 <= 2)
+            _ = streams.removeAll(of: Self.connection)
+            #expect(streams.isEmpty && streams.placeCount == (count == 3000 ? 0 : Int(count)))
+            streams.begin(Self.stream(7), nil, now: 0)
+            #expect(streams.isOpen(Self.stream(7)) && !streams.isOpen(Self.stream(1)))
+        }
+    }
+
+    // MARK: Time and proofs
+
+    @Test("A stream is silent once nothing was written to it for long")
+    func silence() {
+        var streams = WorkerStreams()
+        streams.begin(Self.stream(1), nil, now: 1000)
+        streams.begin(Self.stream(3), nil, now: 2000)
+        let interval = WorkerStreams.keepAliveInterval
+        #expect(streams.silent(now: 999 + interval).isEmpty)
+        #expect(streams.silent(now: 1000 + interval) == [Self.stream(1)])
+        _ = streams.wrote(to: Self.stream(1), queued: 0, bytesMax: 10, now: 3000)
+        #expect(streams.silent(now: 2000 + interval) == [Self.stream(3)])
+    }
+
+    @Test("The streams are found whose proof is good no more")
+    func proofs() throws {
+        var streams = WorkerStreams()
+        streams.begin(Self.stream(1), try Self.proof(), now: 0)
+        streams.begin(Self.stream(3), nil, now: 0)
+        #expect(streams.withoutProof { $0 != nil } == [Self.stream(3)])
+        #expect(streams.withoutProof { $0 == nil } == [Self.stream(1)])
+        #expect(streams.withoutProof { _ in true }.isEmpty)
+    }
+}

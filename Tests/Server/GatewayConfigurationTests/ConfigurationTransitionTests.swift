@@ -1,0 +1,106 @@
+import Foundation
+import Gateway
+import Policy
+import Testing
+import Wire
+
+@Suite("What a configuration that is read anew changes")
+struct ConfigurationTransitionTests {
+    /// Another value for each key, as a file has it.
+    private static let others: [String: String] = {
+        var others = [
+            "edge": #""127.0.0.1:1""#, "admin": #""127.0.0.1:2""#, "plain": #"["127.0.0.1:3"]"#, "insecure": "true",
+            "state": #""/elsewhere""#, "store": #""postgresql:///other""#, "databaseConnections": "3",
+            "databaseInsecure": "true", "registration": #""open""#,
+            "strictBackgroundPriority": "true", "environment": #""production""#, "appleStreamLimit": "true",
+            "drainTimeout": "2.5", "tls.certificate": #""/c.pem""#, "tls.key": #""/k.pem""#,
+            "tls.clientCA": #""/a.pem""#, "tls.clientCRL": #""/r.pem""#, "providerKeys": #""/keys""#,
+            "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "operatorTestPushes": "true",
+            "clockJumpMax": "40000000",
+        ]
+        for parameter in PolicyParameter.all {
+            others["policy.\(parameter.name)"] = parameter == .launch(.criticalBattery) ? "0.5" : "17"
+        }
+        for limit in GatewayLimit.all {
+            let value = limit.defaultValue < limit.range.upperBound ? limit.defaultValue + 1 : limit.range.lowerBound
+            others["limits.\(limit.name)"] = "\(value)"
+        }
+        return others
+    }()
+
+    private func load(_ settings: String...) throws -> GatewayConfiguration {
+        try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
+    }
+
+    @Test("Each key is found changed by its name, with both values, and is then in force or waits for a restart")
+    func keys() throws {
+        let base = GatewayConfiguration()
+        #expect(Set(Self.others.keys) == Set(ConfigurationKey.all.map(\.name)))
+        for key in ConfigurationKey.all {
+            let written = try #require(Self.others[key.name])
+            let new = try self.load("\(key.name)=\(written)")
+            let first = ConfigurationTransition(from: base, to: new)
+            let found = first.changed + first.needsRestart
+            #expect(found.map(\.key) == [key.name])
+            #expect(found.first?.old != found.first?.new)
+            // What needs a restart is found again by each reload; the rest is in force.
+            let second = ConfigurationTransition(from: first.next, to: new)
+            #expect(second.changed == [], "\(key.name)")
+            #expect(second.needsRestart == first.needsRestart, "\(key.name)")
+            // Taking it back is a change only of what was in force.
+            let back = ConfigurationTransition(from: first.next, to: base)
+            #expect((back.changed + back.needsRestart).map(\.key) == first.changed.map(\.key), "\(key.name)")
+        }
+    }
+
+    @Test("What the sockets and the agreements with connected peers were made with needs a restart, and proof does")
+    func restart() throws {
+        func needs(_ name: String, from old: GatewayConfiguration = GatewayConfiguration()) throws -> Bool {
+            let new = try self.load("\(name)=\(try #require(Self.others[name]))")
+            return !ConfigurationTransition(from: old, to: new).needsRestart.isEmpty
+        }
+        let waiting = try Self.others.keys.sorted().filter { try needs($0) }
+        #expect(
+            waiting == [
+                "admin", "appleStreamLimit", "clockJumpMax", "databaseConnections", "databaseInsecure", "edge",
+                "environment", "insecure",
+                "limits.connectionWindowBytes", "limits.continuationFramesMax", "limits.frameBytesMax",
+                "limits.headerListBytesMax",
+                "limits.readBytesPerTurn", "limits.streamWindowBytes", "limits.streamsPerConnectionMax", "plain",
+                "providerKeys", "state", "store", "tls.clientCA", "unaskedWorkers",
+            ]
+        )
+        // From one folder to another, and from one file to another, nobody is asked who was not.
+        #expect(try !needs("providerKeys", from: self.load("providerKeys=/old")))
+        #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
+    }
+
+    @Test("A topic's parameters are found by what holds for it, whether it names them or not")
+    func topics() throws {
+        let old = try self.load("topics.a.b.policy.dailyLaunches=5")
+        let new = try self.load("policy.launchInterval=60", "topics.a.b.policy.dailyLaunches=6", "topics.c={}")
+        let changed = ConfigurationTransition(from: old, to: new).changed
+        #expect(
+            changed.map(\.key) == [
+                "policy.launchInterval", "topics.a.b.policy.launchInterval", "topics.a.b.policy.dailyLaunches",
+                "topics.c.policy.launchInterval",
+            ]
+        )
+        #expect(changed[2].old == .number(.init(5)) && changed[2].new == .number(.init(6)))
+    }
+
+    @Test("A webhook that comes, changes or goes is found; of its URL no more is shown than where it leads")
+    func webhooks() throws {
+        let none = GatewayConfiguration()
+        let one = try self.load("topics.a.webhook={url: 'https://example.com/x?key=1', secretFile: '/s'}")
+        let other = try self.load("topics.a.webhook={url: 'https://example.com/x?key=2', secretFile: '/s'}")
+        let come = ConfigurationTransition(from: none, to: one).changed
+        #expect(come.map(\.key) == ["topics.a.webhook.url", "topics.a.webhook.secretFile"])
+        #expect(come[0].new == .string("https://example.com/x"))
+        let changed = ConfigurationTransition(from: one, to: other).changed
+        #expect(changed.map(\.key) == ["topics.a.webhook.url"])
+        #expect(!"\(changed)".contains("key="))
+        #expect(ConfigurationTransition(from: other, to: none).changed.map(\.key) == come.map(\.key))
+        #expect(ConfigurationTransition(from: one, to: one).changed == [])
+    }
+}

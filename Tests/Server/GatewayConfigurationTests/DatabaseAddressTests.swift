@@ -1,0 +1,128 @@
+import Foundation
+import Gateway
+import Testing
+import Wire
+
+@Suite("The address of a database")
+struct DatabaseAddressTests {
+    private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
+        try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
+    }
+
+    @Test(
+        "An address names its hosts, and whether all of them are this machine",
+        arguments: [
+            ("postgresql:///wakegate", [], true), ("postgres://", [], true),
+            ("postgresql://localhost/w", ["localhost"], true), ("postgresql://127.0.0.1:5432/w", ["127.0.0.1"], true),
+            ("postgresql://[::1]:5432,localhost/w", ["::1", "localhost"], true),
+            ("postgresql://%2Frun%2Fpostgresql/w", ["/run/postgresql"], true),
+            ("postgresql:///w?host=/run/postgresql&port=5433", ["/run/postgresql"], true),
+            ("postgresql://me@db1:5432,db2/w", ["db1", "db2"], false), ("postgresql://db1/w", ["db1"], false),
+            ("postgresql://localhost,db2/w", ["localhost", "db2"], false),
+            ("postgresql://localhost/w?hostaddr=10.0.0.1", ["localhost", "10.0.0.1"], false),
+            ("postgresql://127.0.0.1.example.com/w", ["127.0.0.1.example.com"], false),
+            ("postgresql:///?service=wakegate", [], false),
+        ]
+    )
+    func hosts(text: String, hosts: [String], isLocal: Bool) throws {
+        let address = try DatabaseAddress(text)
+        #expect(address.text == text)
+        #expect(address.hosts == hosts)
+        #expect(address.isLocal == isLocal)
+    }
+
+    @Test(
+        "A password is refused with the remedy, and no fault, change or error shows it",
+        arguments: [
+            "postgresql://me:hunter2@db1/w", "postgresql://me:hun@ter2@db1/w", "postgresql://me:hun/hunter2@db1/w",
+            "postgresql://me@db1/w?password=hunter2", "postgresql://db1/w?sslpassword=hunter2&sslmode=disable",
+            "postgres://:hunter2@/", "postgresql://db1/w?passfile=/p&password=hunter2",
+        ]
+    )
+    func password(text: String) throws {
+        #expect(throws: DatabaseAddress.Fault.self) { try DatabaseAddress(text) }
+        for setting in ["store=\(text)", "store='\(text)'"] {
+            let error = try #require(throws: ConfigurationError.self) { try self.load(setting) }
+            #expect(error.faults.map(\.key) == ["store"])
+            #expect(error.faults[0].problem == "holds a password")
+            #expect(error.faults[0].remedy.contains("passfile=/FILE"))
+            #expect(!"\(error) \(error.allFaults)".contains("hunter"))
+            #expect(error.rest?.store == .sqlite)
+        }
+    }
+
+    @Test(
+        "What is no address is refused without being shown: it may hold a password anywhere",
+        arguments: [
+            "postgresql:/me:hunter2@db1/w", "host=db1 password=hunter2", "Postgresql://hunter2", "hunter2!",
+            "postgresql://hunter2 /w", "postgresql://db1:hunter2/w", "postgresql://db1/w?hunter2",
+            "postgresql://db1/w?user=%zz&x=hunter2", "postgresql://[hunter2/w", "postgresql://db1/w?HUNTER2=1",
+            "postgresql://hunter2]x/w?user=%0", "postgresql://db1/%0Ahunter2?port=%00",
+        ]
+    )
+    func noAddress(text: String) throws {
+        let error = try #require(throws: ConfigurationError.self) { try self.load("store=\"\(text)\"") }
+        #expect(error.faults.map(\.key) == ["store"])
+        #expect(!"\(error) \(error.allFaults)".lowercased().contains("hunter2"))
+        #expect(!error.faults[0].remedy.isEmpty)
+    }
+
+    @Test(
+        "A parameter that libpq does not know, or that leads to no server to write to, is refused by its name",
+        arguments: [
+            ("sslmod=verify-full", "sslmod"), ("target_session_attrs=standby", "target_session_attrs"),
+            ("target_session_attrs=any", "target_session_attrs"), ("replication=database", "replication"),
+        ]
+    )
+    func parameters(parameter: String, name: String) throws {
+        let error = try #require(throws: DatabaseAddress.Fault.self) {
+            try DatabaseAddress("postgresql://localhost/w?\(parameter)")
+        }
+        #expect(error.problem.contains(name))
+    }
+
+    @Test("Servers on other machines prove who they are unless databaseInsecure says that they need not")
+    func proof() throws {
+        let afar = "postgresql://db1,db2/w"
+        let common = "target_session_attrs=read-write&fallback_application_name=wakegate"
+        #expect(try self.load("store=\(afar)").databaseConnectionString == "\(afar)?sslmode=verify-full&\(common)")
+        let free = try self.load("store=\(afar)", "databaseInsecure=true")
+        #expect(free.databaseConnectionString == "\(afar)?\(common)")
+        let near = "postgresql://localhost/w?user=me"
+        #expect(try self.load("store=\(near)").databaseConnectionString == "\(near)&\(common)")
+        let service = "postgresql:///?service=w&target_session_attrs=primary&application_name=x"
+        #expect(try self.load("store=\(service)").databaseConnectionString == "\(service)&sslmode=verify-full")
+        #expect(try self.load("store=\(service)&sslmode=verify-full").databaseConnectionString.map(\.count) != nil)
+        // PGHOST may name a server where the address names none.
+        let unnamed = try #require(try self.load("store=postgresql:///w").databaseConnectionString)
+        #expect(unnamed.contains("sslmode=verify-full"))
+        #expect(try self.load("store=sqlite").databaseConnectionString == nil)
+    }
+
+    @Test(
+        "A weaker sslmode is a fault of an address that leads to another machine, and of no other",
+        arguments: [
+            ("postgresql://db1/w?sslmode=require", true), ("postgresql://db1/w?sslmode=disable", true),
+            ("postgresql:///?service=w&sslmode=verify-ca", true), ("postgresql://db1/w?sslmode=verify-full", false),
+            ("postgresql://127.0.0.1/w?sslmode=disable", false), ("postgresql:///w?sslmode=prefer", false),
+            ("postgresql://db1/w", false),
+        ]
+    )
+    func weakMode(text: String, isFault: Bool) throws {
+        let configuration = try self.load("store=\(text)")
+        #expect(configuration.databaseFaults().map(\.key) == (isFault ? ["store"] : []))
+        #expect(configuration.faults().contains { $0.problem.contains("sslmode") } == isFault)
+        #expect(try self.load("store=\(text)", "databaseInsecure=true").databaseFaults().isEmpty)
+    }
+
+    @Test("Another database waits for a restart, and the reload says from which to which")
+    func reload() throws {
+        let old = try self.load("store=postgresql://localhost/a", "databaseConnections=4")
+        let new = try self.load("store=postgresql://localhost/b", "databaseConnections=8")
+        let transition = ConfigurationTransition(from: old, to: new)
+        #expect(transition.needsRestart.map(\.key) == ["store", "databaseConnections"])
+        #expect(transition.needsRestart[0].new == .string("postgresql://localhost/b"))
+        #expect(transition.next.store == old.store)
+        #expect(transition.next.databaseConnections == 4)
+    }
+}

@@ -1,0 +1,99 @@
+import Engine
+import Foundation
+import Gateway
+import HTTPTransport
+import Testing
+
+@Suite("The bounds of the gateway")
+struct GatewayLimitsTests {
+    private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
+        try ConfigurationLoader.load(text: nil, name: "none", settings: settings)
+    }
+
+    private func faults(_ setting: String) -> [String] {
+        do throws(ConfigurationError) {
+            _ = try self.load(setting)
+            return []
+        } catch {
+            return error.faults.map(\.description)
+        }
+    }
+
+    @Test("Both ends of a range are taken, and one past either is refused by name", arguments: GatewayLimit.all)
+    func ends(limit: GatewayLimit) throws {
+        let key = "limits.\(limit.name)"
+        for value in [limit.range.lowerBound, limit.range.upperBound] {
+            #expect(try self.load("\(key)=\(value)").limits[keyPath: limit.field] == value)
+        }
+        for value in [limit.range.lowerBound - 1, limit.range.upperBound + 1] {
+            #expect(self.faults("\(key)=\(value)") == ["\(key): is \(Self.shown(value)); write \(limit.requirement)"])
+        }
+        #expect(self.faults("\(key)=16384.5") == ["\(key): is 16384.5; write \(limit.requirement)"])
+        #expect(self.faults("\(key)=many") == ["\(key): is \"many\"; write \(limit.requirement)"])
+    }
+
+    /// A number as messages show it, which take every number as a double.
+    private static func shown(_ value: Int) -> String {
+        let text = String(Double(value))
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+    }
+
+    @Test("Setting one bound changes that bound alone", arguments: GatewayLimit.all)
+    func alone(limit: GatewayLimit) throws {
+        let value = limit.defaultValue == limit.range.upperBound ? limit.range.lowerBound : limit.range.upperBound
+        let limits = try self.load("limits.\(limit.name)=\(value)").limits
+        for other in GatewayLimit.all {
+            let expected = other.name == limit.name ? value : other.defaultValue
+            #expect(limits[keyPath: other.field] == expected, "\(other.name)")
+        }
+    }
+
+    @Test("Every bound of the transport and the engine can be set, under its own name")
+    func complete() {
+        let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
+        #expect(transport.count > 20)
+        let others = [
+            "devicesMax", "devicesPerTopicMax", "topicsMax", "pushesPerDeviceMax", "pushesPerDeviceSeconds",
+            "connectionsPerCredentialMax", "requestsAtEngineMax", "pendingBytesMax", "pendingTopicPercentMax",
+            "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "liveStreamsMax", "streamsPerCredentialMax",
+            "eventStreamsMax", "eventsHeldMax", "streamsPerDeviceMax", "taskRequestsMax", "taskBytesMax",
+            "taskTopicPercentMax",
+            "submissionsPerCredentialMax", "progressPerCredentialMax",
+        ]
+        #expect(Set(GatewayLimit.all.map(\.name)) == Set(transport + others))
+        for child in Mirror(reflecting: TransportLimits()).children {
+            let limit = GatewayLimit.all.first { $0.name == child.label }
+            #expect(limit?.defaultValue == child.value as? Int)
+        }
+    }
+
+    @Test("Every default is in its range, and has a reason", arguments: GatewayLimit.all)
+    func defaults(limit: GatewayLimit) {
+        #expect(limit.range.contains(limit.defaultValue))
+        #expect(limit.reason.hasSuffix("."))
+    }
+
+    @Test("A misspelt bound is refused with the nearest one")
+    func unknown() {
+        #expect(
+            self.faults("limits.deviceMax=1") == ["limits.deviceMax: is not a key; did you mean limits.devicesMax?"]
+        )
+        #expect(self.faults("topicsMax=1") == ["topicsMax: is not a key; did you mean limits.topicsMax?"])
+    }
+
+    @Test("The file sets bounds, and they reach the engine and the transport")
+    func reach() throws {
+        let text =
+            "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
+            + "pushesPerDeviceSeconds: 6, taskRequestsMax: 10, taskBytesMax: 1000, taskTopicPercentMax: 50 } }"
+        let configuration = try ConfigurationLoader.load(text: Data(text.utf8), name: "test.json5")
+        #expect(configuration.engine.devicesMax == 1)
+        #expect(configuration.engine.topicsMax == 2)
+        #expect(configuration.engine.pushRate.pushesMax == 5)
+        #expect(configuration.engine.pushRate.seconds == 6)
+        #expect(configuration.engine.taskRequestsMax == 10 && configuration.engine.taskRequestsPerTopicMax == 5)
+        #expect(configuration.engine.taskBytesMax == 1000 && configuration.engine.taskBytesPerTopicMax == 500)
+        #expect(configuration.limits.transport.connectionsMax == 3)
+        #expect(configuration.limits.transport.idleSeconds == 4)
+    }
+}

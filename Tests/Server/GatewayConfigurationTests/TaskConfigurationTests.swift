@@ -1,0 +1,179 @@
+import Engine
+import Foundation
+import Gateway
+import Policy
+import Testing
+import Wire
+
+@Suite("The configuration of background tasks", .timeLimit(.minutes(15)))
+struct TaskConfigurationTests {
+    private static func load(_ text: String? = nil, _ settings: [String] = []) throws -> GatewayConfiguration {
+        try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test", settings: settings)
+    }
+
+    private static func faults(_ text: String?, _ settings: [String] = []) throws -> [String] {
+        let error = try #require(throws: ConfigurationError.self) { try Self.load(text, settings) }
+        return error.faults.map(\.description)
+    }
+
+    private static func text(_ patterns: [IdentifierPattern]?) -> [String]? { patterns.map { $0.map(\.text) } }
+
+    // MARK: Parameters
+
+    @Test("Each parameter is set for all topics and for one, in the file and on the command line")
+    func parameters() throws {
+        for name in TaskParameters.Name.allCases {
+            for configuration in [
+                try Self.load("{policy: {\(name): 17}, topics: {'a.b': {policy: {\(name): 18.0}}}}"),
+                try Self.load(nil, ["topics.a.b.policy.\(name)=18", "policy.\(name)=17"]),
+            ] {
+                #expect(configuration.policy.tasks.value(name) == 17)
+                #expect(configuration.policy(forTopic: "a.b").tasks.value(name) == 18)
+                #expect(configuration.policy(forTopic: "elsewhere").tasks.value(name) == 17)
+                #expect(configuration.engine.policy.tasks.value(name) == 17)
+                #expect(configuration.engine.topicPolicies["a.b"]?.tasks.value(name) == 18)
+            }
+        }
+    }
+
+    @Test(
+        "A value that a parameter cannot take, and a name that is none, is refused with the remedy",
+        arguments: [
+            (
+                "{policy: {processingWindow: 0}}",
+                "policy.processingWindow: is 0; write \(TaskParameters.Name.processingWindow.requirement)"
+            ),
+            ("{policy: {continuedMax: 1.5}}", "policy.continuedMax: is 1.5; write a whole number from 1 to 1000"),
+            (
+                "{topics: {a: {policy: {usageWindow: '7d'}}}}",
+                "topics.a.policy.usageWindow: is \"7d\"; write \(TaskParameters.Name.usageWindow.requirement)"
+            ),
+            (
+                "{policy: {processingIntervall: 1}}",
+                "policy.processingIntervall: is not a key; did you mean policy.processingInterval?"
+            ),
+            (
+                "{topics: {a: {policy: {refreshflex: 1}}}}",
+                "topics.a.policy.refreshflex: is not a key; did you mean topics.a.policy.refreshFlex?"
+            ),
+            ("{refreshLead: 1}", "refreshLead: is not a key; did you mean policy.refreshLead?"),
+        ]
+    )
+    func refused(text: String, message: String) throws {
+        #expect(try Self.faults(text) == [message])
+    }
+
+    @Test("A reload shows which of them changed, for all and for the topics that are named")
+    func reload() throws {
+        let old = try Self.load("{topics: {a: {policy: {usageWindow: 5}}}}")
+        let new = try Self.load("{policy: {processingWindow: 60}, topics: {a: {policy: {usageWindow: 6}}}}")
+        let transition = ConfigurationTransition(from: old, to: new)
+        #expect(
+            transition.changed.map(\.key) == [
+                "policy.processingWindow", "topics.a.policy.processingWindow", "topics.a.policy.usageWindow",
+            ]
+        )
+        #expect(transition.needsRestart == [])
+        #expect(transition.next.policy(forTopic: "a").tasks.usageWindow == 6000)
+    }
+
+    // MARK: Permitted tasks
+
+    @Test("A topic names what it permits; one that does so alone is known, and has the policy for all")
+    func permitted() throws {
+        let text = """
+            {policy: {launchInterval: 60}, topics: {"com.a": {tasks: ["com.a.refresh", "com.a.export.*"]},
+              "b": {policy: {maxAttempts: 2}, tasks: []}, "c": {}}}
+            """
+        let configuration = try Self.load(text)
+        #expect(Self.text(configuration.permittedTasks["com.a"]) == ["com.a.refresh", "com.a.export.*"])
+        #expect(Self.text(configuration.permittedTasks["b"]) == [])
+        #expect(configuration.permittedTasks["c"] == nil)
+        #expect(configuration.topicPolicies.keys.sorted() == ["b", "c", "com.a"])
+        #expect(configuration.policy(forTopic: "com.a") == configuration.policy)
+        #expect(configuration.policy(forTopic: "b").maxAttempts == 2)
+        let engine = configuration.engine.permittedTasks
+        #expect(engine.permits("com.a.export.x", topic: "com.a") && !engine.permits("com.a.export.x", topic: "b"))
+    }
+
+    @Test("Nothing is permitted by default, everything in development; what is named there holds")
+    func defaults() throws {
+        #expect(GatewayConfiguration().engine.permittedTasks == .none)
+        var base = GatewayConfiguration()
+        base.openForDevelopment()
+        let settings = ["topics.com.a.tasks=['x']"]
+        let loaded = try ConfigurationLoader.load(text: nil, name: "none", settings: settings, base: base)
+        let permitted = loaded.permittedTasks
+        #expect(permitted.permits("y", topic: "com.b"))
+        #expect(permitted.permits("x", topic: "com.a") && !permitted.permits("y", topic: "com.a"))
+        #expect(base.limits.submissionsPerCredentialMax == 0 && base.limits.progressPerCredentialMax == 0)
+    }
+
+    @Test("The command line names them too, and wins; null takes back what the file says")
+    func settings() throws {
+        let text = "{topics: {'com.a': {tasks: ['x']}, 'com.b': {tasks: ['y']}}}"
+        let settings = ["topics.com.a.tasks=['z', 'z.*']", "topics.com.b.tasks=null", "topics.d.tasks=['x']"]
+        let configuration = try Self.load(text, settings)
+        #expect(Self.text(configuration.permittedTasks["com.a"]) == ["z", "z.*"])
+        #expect(configuration.permittedTasks["com.b"] == nil)
+        #expect(configuration.topicPolicies.keys.sorted() == ["com.a", "com.b", "d"])
+        // A topic may be called as the key is.
+        let named = ["topics.com.tasks={tasks:['x'],policy:{maxAttempts:2}}", "topics.my.tasks.tasks=['y']"]
+        let other = try Self.load(nil, named + ["topics.com.tasks.policy.maxPenalty=1"])
+        #expect(Self.text(other.permittedTasks["com.tasks"]) == ["x"])
+        #expect(Self.text(other.permittedTasks["my.tasks"]) == ["y"])
+        #expect(other.policy(forTopic: "com.tasks").maxAttempts == 2)
+        #expect(other.policy(forTopic: "com.tasks").maxPenalty == 1)
+    }
+
+    private static let one =
+        "write an identifier: an identifier has 1 to 255 characters of A-Z a-z 0-9 . - _, and stands with .* at its "
+        + "end for all that begin with it and a dot"
+
+    @Test(
+        "What is no list of identifiers is refused with the one at fault",
+        arguments: [
+            ("'a'", ["tasks: is \"a\"; write \(PermittedTasksKey.requirement)"]),
+            ("{a: 1}", ["tasks: is an object; write \(PermittedTasksKey.requirement)"]),
+            ("['a', 'b c', 5]", ["tasks[1]: is \"b c\"; \(Self.one)", "tasks[2]: is 5; \(Self.one)"]),
+            ("['*', '.*']", ["tasks[0]: is \"*\"; \(Self.one)", "tasks[1]: is \".*\"; \(Self.one)"]),
+            ("['']", ["tasks[0]: is \"\"; \(Self.one)"]),
+            ("['a', 'a.*', 'a']", ["tasks[2]: is \"a\" again; write it once"]),
+        ]
+    )
+    func malformed(value: String, messages: [String]) throws {
+        #expect(try Self.faults("{topics: {'com.a': {tasks: \(value)}}}") == messages.map { "topics.com.a.\($0)" })
+    }
+
+    @Test("A misspelt key of a topic is refused with the nearest one")
+    func unknown() throws {
+        let message = "topics.a.task: is not a key; did you mean topics.a.tasks?"
+        #expect(try Self.faults("{topics: {a: {task: []}}}") == [message])
+    }
+
+    @Test("A topic names as many as may be, and not one more")
+    func bound() throws {
+        func text(_ count: Int) -> String {
+            "{topics: {a: {tasks: [\((0..<count).map { "'t\($0)'" }.joined(separator: ","))]}}}"
+        }
+        let most = PermittedTasks.patternsPerTopicMax
+        #expect(try Self.load(text(most)).permittedTasks["a"]?.count == most)
+        let message = "topics.a.tasks: has \(most + 1) identifiers; write at most \(most); one that ends in .* stands "
+        #expect(try Self.faults(text(most + 1)) == [message + "for many"])
+    }
+
+    @Test("A reload takes over what is permitted, and shows both lists")
+    func permittedReload() throws {
+        let none = GatewayConfiguration()
+        let one = try Self.load("{topics: {a: {tasks: ['x']}, b: {}}}")
+        let two = try Self.load("{topics: {a: {tasks: ['x', 'y.*']}, b: {}}}")
+        let come = ConfigurationTransition(from: none, to: one)
+        #expect(come.changed.map(\.key) == ["topics.a.tasks"] && come.needsRestart == [])
+        #expect(come.changed[0].old == .null && come.changed[0].new == .array([.string("x")]))
+        let more = ConfigurationTransition(from: come.next, to: two)
+        #expect(more.changed.map(\.new) == [.array([.string("x"), .string("y.*")])])
+        #expect(more.next.engine.permittedTasks.permits("y.z", topic: "a"))
+        #expect(ConfigurationTransition(from: two, to: two).changed == [])
+        #expect(ConfigurationTransition(from: two, to: none).changed.map(\.new) == [.null])
+    }
+}

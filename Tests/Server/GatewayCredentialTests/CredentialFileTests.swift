@@ -1,0 +1,123 @@
+import Foundation
+import Gateway
+import Testing
+
+@Suite("The files that credentials hang on")
+final class CredentialFileTests {
+    private let folder = NSTemporaryDirectory() + "wakegate-credentials-" + UUID().uuidString
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    private func text(_ name: String) throws -> String {
+        try String(contentsOfFile: "\(self.folder)/\(name)", encoding: .utf8)
+    }
+
+    @Test("The key is made once, for its owner alone, and nothing is left beside it")
+    func key() throws {
+        #expect(!TokenKey.exists(in: self.folder))
+        let key = try TokenKey.make(in: self.folder)
+        #expect(try TokenKey.make(in: self.folder) == key)
+        let path = "\(self.folder)/token.key"
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: self.folder) == ["token.key"])
+        #expect(try self.text("token.key").utf8.count == 65)
+    }
+
+    @Test("Two folders have two keys")
+    func twoKeys() throws {
+        let other = "\(self.folder)/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        #expect(try TokenKey.make(in: self.folder) != TokenKey.make(in: other))
+    }
+
+    @Test("A key that others may read, or that is none, is not used, and stays as it is", arguments: ["mode", "text"])
+    func badKey(fault: String) throws {
+        let path = "\(self.folder)/token.key"
+        _ = try TokenKey.make(in: self.folder)
+        if fault == "text" { try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path)) }
+        let mode = fault == "mode" ? 0o640 : 0o600
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        let before = try self.text("token.key")
+        #expect {
+            try TokenKey.make(in: self.folder)
+        } throws: {
+            "\($0)".contains(path) && "\($0)".contains(fault == "mode" ? "chmod 600" : "put back")
+        }
+        #expect(try self.text("token.key") == before)
+    }
+
+    @Test("The history's key is made once, when it is saved, for its owner alone, and each folder has its own")
+    func historyKey() throws {
+        let path = "\(self.folder)/history.key"
+        let drawn = try HistoryKey.prepare(in: self.folder)
+        #expect(!FileManager.default.fileExists(atPath: path))
+        try drawn.save()
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let found = try HistoryKey.prepare(in: self.folder)
+        #expect(found.key == drawn.key)
+        try found.save()
+        let other = "\(self.folder)/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        #expect(try HistoryKey.prepare(in: other).key != drawn.key)
+        try FileManager.default.removeItem(atPath: path)
+        let next = try HistoryKey.prepare(in: self.folder)
+        #expect(next.key != drawn.key)
+        // One that another program makes meanwhile stays, and is not taken for this one.
+        try HistoryKey.prepare(in: self.folder).save()
+        let content = try self.text("history.key")
+        #expect { try next.save() } throws: { "\($0)".contains("\(path) was made by another program") }
+        #expect(try self.text("history.key") == content)
+    }
+
+    @Test("A history's key that others may read, or that is none, is not used, and stays as it is")
+    func badHistoryKey() throws {
+        let path = "\(self.folder)/history.key"
+        try HistoryKey.prepare(in: self.folder).save()
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+        #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains("chmod 600 \(path)") }
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        try Data("0123\n".utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        #expect {
+            _ = try HistoryKey.prepare(in: self.folder)
+        } throws: {
+            "\($0)".contains("put back") && "\($0)".contains("the history begins anew")
+        }
+        #expect(try self.text("history.key") == "0123\n")
+    }
+
+    @Test("A folder, a pipe or a link to nothing in the place of a secret is named for what it is", arguments: 0..<3)
+    func noFile(kind: Int) throws {
+        let path = "\(self.folder)/history.key"
+        switch kind {
+        case 0: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        case 1: #expect(unsafe mkfifo(path, 0o644) == 0)
+        default: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "nowhere")
+        }
+        let words = kind == 2 ? "\(path) is a symbolic link that leads to no file" : "\(path) is no ordinary file"
+        #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains(words) }
+    }
+
+    @Test("A revocation is one line, however often it is made, and follows one that was cut short")
+    func revocations() throws {
+        let ids = (0..<3).map { String(repeating: "\($0)", count: 32) }
+        try RevokedTokens.add(ids[0], in: self.folder)
+        try RevokedTokens.add(ids[0], in: self.folder)
+        let path = "\(self.folder)/token.revoked"
+        let file = try #require(FileHandle(forWritingAtPath: path))
+        try file.seekToEnd()
+        try file.write(contentsOf: Data("0123".utf8))
+        try file.close()
+        try RevokedTokens.add(ids[1], in: self.folder)
+        let lines = try self.text("token.revoked").split(separator: "\n")
+        #expect(lines == [ids[0][...], "0123", ids[1][...]])
+        let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+    }
+}

@@ -1,0 +1,192 @@
+import Engine
+import Gateway
+import WakeGateTestKit
+import Wire
+
+/// What providers, workers and operators of a simulated cluster asked and were told, and what they can tell from that
+/// alone.
+struct ClusterClients {
+    struct Stream {
+        let gateway: Int
+        let topic: Int
+        let slots: Int
+        /// Whether the worker answers at once, and well.
+        let isGood: Bool
+        /// Wakes that it was sent, and has neither answered nor been rid of.
+        var wakes: Set<WakeID> = []
+        var hasBegun = false
+        var isDraining = false
+    }
+
+    struct Wake {
+        let device: DeviceToken
+        let kind: WakeKind
+        let stream: Int
+    }
+
+    enum Question {
+        /// The apns-id by which a push is known, and whether it is its sender's.
+        case push(APNsID, isNamed: Bool)
+        case subscription
+        case report(WakeID)
+        case statistics
+        case other
+    }
+
+    struct Asked {
+        let question: Question
+        let gateway: Int
+        /// In virtual time.
+        let at: Int64
+    }
+
+    private(set) var asked: [Int: Asked] = [:]
+    private(set) var streams: [Int: Stream] = [:]
+    private(set) var wakes: [WakeID: Wake] = [:]
+    /// Pushes by what they were answered.
+    private(set) var accepted: Set<APNsID> = []
+    private(set) var refused: Set<APNsID> = []
+    /// Pushes of which an answer is not known, or was not 200 or 503.
+    private(set) var uncertain: Set<APNsID> = []
+    /// The books, as they were told last.
+    private(set) var books: Books?
+    /// The slots of all workers that are taken, as they were told last.
+    private(set) var busySlots = 0
+    private(set) var fault: String?
+    private(set) var coverage = ClusterCoverage()
+
+    mutating func wrong(_ what: String) { self.fault = self.fault ?? what }
+
+    // MARK: Asking
+
+    mutating func asks(_ number: Int, _ question: Question, of gateway: Int, at now: Int64) {
+        self.asked[number] = Asked(question: question, gateway: gateway, at: now)
+    }
+
+    mutating func subscribes(_ number: Int, _ stream: Stream, at now: Int64) {
+        self.streams[number] = stream
+        self.asks(number, .subscription, of: stream.gateway, at: now)
+    }
+
+    /// A worker leaves, or its connection is gone.
+    mutating func leaves(_ stream: Int) { self.streams[stream] = nil }
+
+    mutating func drains(_ stream: Int) { self.streams[stream]?.isDraining = true }
+
+    /// A gateway is gone, and with it every connection to it.
+    mutating func lose(_ gateway: Int) {
+        self.streams = self.streams.filter { $0.value.gateway != gateway }
+        for (number, asked) in self.asked where asked.gateway == gateway {
+            self.asked[number] = nil
+            if case .push(let push, _) = asked.question { self.uncertain.insert(push) }
+        }
+    }
+
+    /// Streams that stand at a gateway, by number.
+    func streams(at gateway: Int) -> [Int] {
+        self.streams.filter { $0.value.hasBegun && $0.value.gateway == gateway }.keys.sorted()
+    }
+
+    // MARK: Hearing
+
+    mutating func hear(_ heard: Heard, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
+        switch heard {
+        case .push(let number, let reply): self.answer(number, reply)
+        case .answer(let number, let outcome): self.answer(number, outcome, database)
+        case .subscribed(let number):
+            if self.asked.removeValue(forKey: number) == nil { self.wrong("a stream begins twice") }
+            self.streams[number]?.hasBegun = true
+        case .wake(let wake): self.take(wake, of: gateway, database)
+        case .expired(let wake, let reason, let stream):
+            if self.wakes[wake]?.stream != stream { self.wrong("a wake expired on a stream that never had it") }
+            self.streams[stream]?.wakes.remove(wake)
+            self.coverage.note(reason == .lost ? .expiredAsLost : .expired)
+        case .released(let wake, let stream):
+            if self.wakes[wake]?.stream != stream { self.wrong("a stream was rid of a wake that it never had") }
+            self.streams[stream]?.wakes.remove(wake)
+        case .drained(let stream):
+            if self.streams[stream]?.isDraining == false { self.wrong("a stream ends by itself") }
+            self.streams[stream] = nil
+        case .asked, .conditions, .draining: break
+        }
+    }
+
+    private mutating func answer(_ number: Int, _ reply: PushReply) {
+        guard let asked = self.asked.removeValue(forKey: number), case .push(let push, let isNamed) = asked.question
+        else { return self.wrong("an answer to no push, or a second one") }
+        switch reply.word {
+        case "launched", "scheduled", "coalesced", "discarded":
+            self.accepted.insert(push)
+            self.coverage.note(.accepted)
+            // What came before, and was not heard of, was this one.
+            self.uncertain.remove(push)
+        case "ServiceUnavailable", "Shutdown":
+            self.coverage.note(.unavailable)
+            if isNamed { self.uncertain.insert(push) } else { self.refused.insert(push) }
+        case "Unregistered", "TooManyRequests":
+            self.coverage.note(.refused)
+            if isNamed { self.uncertain.insert(push) } else { self.refused.insert(push) }
+        default: self.wrong("a push is answered \(reply.word)")
+        }
+    }
+
+    private mutating func answer(_ number: Int, _ outcome: Outcome, _ database: SimulatedDatabase) {
+        guard let asked = self.asked.removeValue(forKey: number) else {
+            return self.wrong("an answer to nothing, or a second one")
+        }
+        if outcome.status == 500 { self.wrong("a request is answered \(outcome.status) \(outcome.reason ?? "")") }
+        switch asked.question {
+        case .push: self.wrong("a push is answered as something else")
+        case .report(let wake): self.reported(wake, outcome, database)
+        case .statistics:
+            guard case .statistics(let statistics) = outcome else { return }
+            self.books = statistics.books
+            self.busySlots = statistics.workers.busy
+            self.coverage.note(.statistics)
+            if statistics.books.accepted != statistics.books.accountedFor {
+                self.wrong("statistics do not balance: \(statistics.books)")
+            }
+        case .subscription: self.streams[number] = nil
+        case .other: break
+        }
+    }
+
+    private mutating func reported(_ wake: WakeID, _ outcome: Outcome, _ database: SimulatedDatabase) {
+        switch outcome.status {
+        case 204:
+            if database.log.ends[wake] == nil { self.wrong("a result is answered 204, and the wake is in flight") }
+            self.coverage.note(.reported)
+            if let stream = self.wakes[wake]?.stream { self.streams[stream]?.wakes.remove(wake) }
+        case 404, 409, 410:
+            if database.log.ends[wake] == nil {
+                self.wrong("a result is answered \(outcome.status), and the wake is in flight")
+            }
+            self.coverage.note(.lateReport)
+        case 503: break
+        default: self.wrong("a result is answered \(outcome.status) \(outcome.reason ?? "")")
+        }
+    }
+
+    private mutating func take(_ wake: HeardWake, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
+        self.coverage.note(wake.kind == .push ? .wake : .taskWake)
+        guard let place = database.log.launches[wake.id] else {
+            return self.wrong("a wake is delivered that no commit has launched")
+        }
+        let commit = database.log.commits[place]
+        if !gateway.store.numbers.contains(commit.gateway) { self.wrong("a wake is delivered by another gateway") }
+        if !commit.launched.contains(where: { $0.wake == wake.id && $0.device == wake.device }) {
+            self.wrong("a wake is delivered with another device's name")
+        }
+        let known = Wake(device: wake.device, kind: wake.kind, stream: wake.stream)
+        guard self.wakes.updateValue(known, forKey: wake.id) == nil else {
+            return self.wrong("a wake is delivered twice")
+        }
+        if database.log.ends[wake.id] != nil { self.coverage.note(.wakeOfTheDead) }
+        // Of a worker that has left nobody hears.
+        guard let stream = self.streams[wake.stream] else { return }
+        if stream.gateway != gateway.place { self.wrong("a wake is delivered to a stream of another gateway") }
+        if wake.topic != EngineRig.topicName(stream.topic) { self.wrong("a wake is of another topic") }
+        if stream.wakes.count >= stream.slots { self.wrong("a stream has more wakes than slots") }
+        self.streams[wake.stream]?.wakes.insert(wake.id)
+    }
+}

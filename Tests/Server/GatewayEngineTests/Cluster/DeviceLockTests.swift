@@ -1,0 +1,152 @@
+import Engine
+import Gateway
+import Testing
+import WakeGateTestKit
+
+@Suite("Rows of devices that another session of the database has locked", .timeLimit(.minutes(15)))
+struct DeviceLockTests {
+    /// A gateway that knows devices from 1 on, and a session that locks the first of them.
+    private func scene(devices: Int, locked: Int) throws -> (rig: GatewaysRig, other: StoreClient, TransactionNumber) {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { requests in for device in 1...devices { requests.push(device, device) } }
+        for device in 1...devices { #expect(rig[0].word(device) == "scheduled") }
+        let other = StoreClient(rig.database)
+        let number = other.load { plan in plan.tokens = (1...locked).map { EngineRig.token($0) } }
+        #expect(other.devices(number)?.count == locked)
+        return (rig, other, number)
+    }
+
+    @Test("Questions about a device are answered while its row is locked, and lock nothing")
+    func questions() throws {
+        let (rig, other, lock) = try self.scene(devices: 2, locked: 1)
+        let loads = rig.database.log.counts[.load]
+        rig.ask(0) { requests in
+            requests.explain(100, 1)
+            requests.listTasks(101, 1)
+            requests.pendingPush(102, 1)
+            requests.devicePushes(103, 1)
+            requests.deviceEvents(104, 1)
+            requests.explain(105, 9)
+        }
+        #expect(rig.database.log.counts[.load] == loads)
+        for request in [101, 102] { #expect(rig[0].answer(request) == "200") }
+        #expect(rig[0].answer(105) == "404 UnknownDevice")
+        for request in 100...104 { #expect(rig[0].answerCount(request) == 1, "\(request)") }
+        other.store.submit(.abandon(lock))
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("A question sees what the same gateway took before it")
+    func order() throws {
+        let (rig, other, lock) = try self.scene(devices: 1, locked: 1)
+        other.store.submit(.abandon(lock))
+        rig.database.holdCommits()
+        rig[0].step { requests in
+            requests.register(50, 5)
+            requests.explain(51, 5)
+            requests.unregister(52, 1)
+            requests.listTasks(53, 1)
+        }
+        #expect(rig[0].answerCount(51) == 0)
+        rig.database.letCommitsGo()
+        rig[0].step()
+        rig.database.letCommitsGo()
+        rig.settle()
+        #expect(rig[0].answer(50) == "201" && rig[0].answer(52) == "204")
+        #expect(rig[0].answerCount(53) == 1 && rig[0].answer(53) != "200", "it is not registered any more")
+        #expect(rig[0].answerCount(51) == 1 && rig[0].answer(51) != "404 UnknownDevice")
+    }
+
+    @Test("Locked rows delay no other device; their commands are refused after seconds, and taken once they are free")
+    func others() throws {
+        let (rig, other, lock) = try self.scene(devices: 40, locked: 12)
+        rig[0].step { requests in for device in 1...40 { requests.push(100 + device, device) } }
+        rig.wait(seconds: 1)
+        rig[0].step()
+        for device in 13...40 { #expect(rig[0].word(100 + device) == "coalesced", "\(device)") }
+        for device in 1...12 { #expect(rig[0].word(100 + device) == nil, "\(device)") }
+        rig.wait(seconds: 2)
+        rig[0].step { requests in
+            requests.metrics(200)
+            requests.readiness(201)
+            requests.push(202, 41)
+            requests.push(203, 1)
+        }
+        rig.wait(seconds: 2)
+        let metric = "wakegate_cluster_locked_devices{session=\"pid 2, application simulation\"} 12"
+        #expect(rig[0].text(200).contains(metric))
+        #expect(rig[0].answer(201) == "200")
+        #expect(rig[0].word(202) == "scheduled")
+        rig.wait(seconds: 4)
+        for device in 1...12 { #expect(rig[0].word(100 + device) == "ServiceUnavailable", "\(device)") }
+        #expect(rig[0].word(203) == "ServiceUnavailable")
+        // The gateway knows that the row is locked, and refuses the push without another wait of five seconds.
+        rig[0].step { $0.push(300, 1) }
+        rig.wait(seconds: 1)
+        #expect(rig[0].word(300) == "ServiceUnavailable")
+        rig[0].step { $0.unregister(301, 2) }
+        rig[0].step()
+        other.store.submit(.abandon(lock))
+        rig.wait(seconds: 1)
+        rig.settle()
+        #expect(rig[0].answer(301) == "503 ServiceUnavailable")
+        rig.ask(0) { requests in for device in 1...12 { requests.push(400 + device, device) } }
+        for device in 1...12 { #expect(rig[0].word(400 + device) == "coalesced", "\(device)") }
+        rig.pass(seconds: 12)
+        rig.ask(0) { $0.metrics(500) }
+        #expect(!rig[0].text(500).contains("wakegate_cluster_locked_devices{"))
+        #expect(try rig.books(0).accepted == 40 + 28 + 1 + 12)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("A row that is free again within seconds costs its commands the wait alone, in their order")
+    func released() throws {
+        let (rig, other, lock) = try self.scene(devices: 2, locked: 1)
+        rig[0].step { requests in
+            requests.push(10, 1)
+            requests.unregister(11, 1)
+        }
+        rig.wait(seconds: 1)
+        rig[0].step { $0.register(12, 1) }
+        #expect(rig[0].word(10) == nil && rig[0].answer(12).isEmpty)
+        other.store.submit(.abandon(lock))
+        rig.wait(seconds: 1)
+        rig.settle()
+        #expect(rig[0].word(10) == "coalesced")
+        #expect(rig[0].answer(11) == "204" && rig[0].answer(12) == "201")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("The wakes of a dead gateway are lost although one of its devices is locked, and the last when it is free")
+    func burial() throws {
+        let rig = GatewaysRig(count: 2)
+        rig.ask(1) { $0.subscribe(1, slots: 3) }
+        rig.ask(1) { requests in for device in 1...3 { requests.push(1 + device, device) } }
+        #expect(rig[1].wakes.count == 3)
+        let other = StoreClient(rig.database)
+        let lock = other.load(1)
+        rig.kill(1)
+        rig.wait(seconds: 3)
+        #expect(rig.database.rows.wakes.values.count { $0.ended == nil } == 1)
+        other.store.submit(.abandon(lock))
+        rig.pass(seconds: 2)
+        #expect(rig.database.rows.wakes.values.count { $0.ended == nil } == 0)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("While the database gives no rows for ten seconds, pushes are refused at once; later they are taken again")
+    func silence() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.database.holdLoads()
+        rig[0].step { $0.push(1, 1) }
+        rig.wait(seconds: 12)
+        #expect(rig[0].word(1) == nil)
+        rig[0].step { $0.push(2, 2) }
+        #expect(rig[0].word(2) == "ServiceUnavailable")
+        rig.database.letLoadsGo()
+        rig.pass(seconds: 2)
+        #expect(rig[0].word(1) == "scheduled")
+        rig.ask(0) { $0.push(3, 3) }
+        #expect(rig[0].word(3) == "scheduled")
+    }
+}

@@ -1,0 +1,459 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The engine on a shared store, beside others", .timeLimit(.minutes(15)))
+struct SharedGatewayEngineTests {
+    @Test("A push to one gateway wakes a worker at another, whose result may reach any")
+    func acrossGateways() throws {
+        let rig = GatewaysRig(count: 3)
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.pass(seconds: 1)
+        rig.ask(1) { $0.push(2, 1) }
+        #expect(rig[1].word(2) == "scheduled")
+        let wake = try #require(rig[0].wakes.first)
+        rig.ask(2) { $0.report(3, wake.id, .newData) }
+        #expect(rig[2].answer(3) == "204")
+        #expect(rig[0].released == [wake.id] && rig[0].expired.isEmpty)
+        for number in 0..<3 {
+            let books = try rig.books(number)
+            #expect((books.accepted, books.launched, books.completed, books.inFlight) == (1, 1, 1, 0))
+            #expect(try rig.workers(number) == 1)
+        }
+        rig.ask(1) { $0.push(4, 2) }
+        #expect(rig[0].wakes.count == 2, "the slot is free again")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("Any gateway does what is due, and the holder's worker hears why its wake expired")
+    func dueAnywhere() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        rig.ask(1) { $0.push(2, 1) }
+        #expect(rig[1].wakes.count == 1)
+        rig.pass(seconds: 21)
+        #expect(rig[1].expired == [.deadline] && rig[1].released.count == 1)
+        #expect(try rig.books(0).results[.expired] == 1)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("A stream whose wakes expired gets more when one of them is answered late at another gateway")
+    func answeredLate() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        for device in 1...4 { rig.ask(1) { $0.push(1 + device, device) } }
+        rig.pass(seconds: 70)
+        #expect(rig[1].wakes.count == 3, "it has stalled")
+        rig.ask(0) { $0.report(6, rig[1].wakes[1].id, .newData) }
+        #expect(rig[0].answer(6) == "409 WakeEnded")
+        rig.settle()
+        #expect(rig[1].wakes.count == 4)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("Where more waits than one claim takes, several are open, and every free slot gets what has waited longest")
+    func claimsAtOnce() throws {
+        let rig = GatewaysRig()
+        let devices = 1100
+        rig.ask(1) { requests in for device in 0..<devices { requests.push(1 + device, device) } }
+        rig.ask(0) { requests in for stream in 0..<4 { requests.subscribe(2000 + stream, slots: 256) } }
+        #expect(rig[0].wakes.count == 1024)
+        #expect(rig[0].store.claimsAtOnceMax == 2, "half of the transactions that may be open")
+        #expect(Set(rig[0].wakes.map(\.device)) == Set((0..<1024).map { EngineRig.token($0) }))
+        rig.ask(0) { requests in requests.report(3000, rig[0].wakes[0].id, .newData) }
+        #expect(rig[0].wakes.count == 1025)
+        #expect(try rig.books(0).pending == Int64(devices - 1025))
+    }
+
+    @Test("A launch that a commit did not keep is not counted among those that were waited for")
+    func lateness() throws {
+        let rig = GatewaysRig()
+        func count(_ request: Int) throws -> Double? {
+            rig.ask(0) { $0.metrics(request) }
+            return try MetricsReading(rig[0].text(request))["wakegate_launch_lateness_seconds_count"]
+        }
+        rig.ask(0) { $0.subscribe(1, slots: 2) }
+        rig.ask(0) { $0.push(2, 1) }
+        #expect(rig[0].wakes.count == 1)
+        #expect(try count(3) == 1)
+        rig.database.refuseNextCommits()
+        rig.ask(0) { $0.push(4, 2) }
+        #expect(rig[0].wakes.count == 1)
+        #expect(try count(5) == 1)
+        rig.ask(0) { $0.push(6, 3) }
+        #expect(rig[0].wakes.count == 2)
+        #expect(try count(7) == 2)
+    }
+
+    @Test("The wakes of a gateway that dies are given back once, and launched where a slot is free")
+    func deadGateway() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 2) }
+        rig.ask(0) {
+            $0.push(2, 1)
+            $0.push(3, 2)
+        }
+        #expect(rig[0].wakes.count == 2)
+        rig.ask(1) { $0.subscribe(4, slots: 4) }
+        #expect(rig[1].wakes.isEmpty)
+        rig.kill(0)
+        rig.pass(seconds: 2)
+        #expect(rig[1].wakes.count == 2 && rig[1].wakes.allSatisfy { $0.attempt == 1 })
+        let books = try rig.books(1)
+        #expect((books.results[.lost], books.launched, books.inFlight) == (2, 4, 2))
+        rig.ask(1) { $0.report(5, rig[0].wakes[0].id, .newData) }
+        #expect(rig[1].answer(5) == "409 WakeEnded")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("A gateway that comes back under another number has lost its wakes, and says so to its workers")
+    func newNumber() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        let before = rig[0].store.number
+        rig[0].store.cutAll()
+        rig.settle()
+        rig.pass(seconds: 2)
+        #expect(rig[0].store.number != before)
+        #expect(rig[0].expired == [.lost] && rig[0].released == [wake.id])
+        rig.ask(0) {
+            $0.readiness(3)
+            $0.report(4, wake.id, .newData)
+        }
+        #expect(rig[0].answer(3) == "200" && rig[0].answer(4) == "409 WakeEnded")
+        #expect(rig[0].wakes.count == 2 && rig[0].wakes.last?.attempt == 1, "its worker is there, and gets another")
+        #expect(try rig.books(1).results[.lost] == 1)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("Two gateways take the first push of one device at the same time: both are answered, once")
+    func sameNewcomer() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.register(1, 9) }
+        rig.database.holdCommits()
+        rig[0].step { $0.push(2, 1) }
+        rig[1].step { $0.push(2, 1) }
+        #expect(rig[0].word(2) == nil && rig[1].word(2) == nil)
+        for _ in 0..<5 {
+            rig.database.letCommitsGo()
+            for number in 0..<2 { rig[number].step() }
+        }
+        #expect(Set([rig[0].word(2), rig[1].word(2)]) == ["scheduled", "coalesced"])
+        for number in 0..<2 { #expect(rig[number].answerCount(2) == 1) }
+        #expect(rig.database.log.counts[.insertConflict] == 1)
+    }
+
+    @Test("While commits stay unconfirmed no more pushes are taken, until one is")
+    func unconfirmed() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.holdCommits()
+        rig[0].step { $0.push(2, 1) }
+        rig.wait(seconds: 9)
+        rig[0].step { $0.push(3, 2) }
+        #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
+        rig.wait(seconds: 3)
+        rig[0].step {
+            $0.push(4, 3)
+            $0.register(5, 4)
+            $0.readiness(7)
+        }
+        #expect(rig[0].word(4) == "ServiceUnavailable" && rig[0].answer(5) == "503 ServiceUnavailable")
+        #expect(rig[0].answer(7) == "503 ServiceUnavailable" && rig[0].text(7).contains("pg_stat_replication"))
+        #expect(rig[0].word(2) == nil && rig[0].word(3) == nil)
+        for _ in 0..<3 {
+            rig.database.letCommitsGo()
+            rig[0].step()
+        }
+        #expect(rig[0].word(2) == "scheduled" && rig[0].word(3) == "scheduled")
+        rig[0].step {
+            $0.push(6, 5)
+            $0.readiness(8)
+        }
+        #expect(rig[0].answer(8) == "200")
+        rig.database.letCommitsGo()
+        rig[0].step()
+        #expect(rig[0].word(6) == "scheduled")
+    }
+
+    @Test("While every commit is refused the gateway is not ready, says why, and takes pushes as soon as it can")
+    func refusedCommits() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.isFull = true
+        for request in 2..<14 {
+            rig.ask(0) { $0.push(request, 1) }
+            #expect(rig[0].word(request) == "ServiceUnavailable")
+            rig.pass(seconds: 1)
+        }
+        rig.ask(0) { $0.readiness(20) }
+        #expect(rig[0].answer(20) == "503 ServiceUnavailable" && rig[0].text(20).contains("The disk is full."))
+        // A balancer sends no pushes to it. It counts refused pushes each second, which shows when commits succeed.
+        rig.pass(seconds: 30)
+        rig.ask(0) { $0.readiness(21) }
+        #expect(rig[0].answer(21) == "503 ServiceUnavailable")
+        rig.database.isFull = false
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.readiness(22) }
+        #expect(rig[0].answer(22) == "200")
+        rig.ask(0) { $0.push(24, 1) }
+        #expect(rig[0].word(24) == "scheduled")
+    }
+
+    @Test("Who waits for a topic, or for a pause, that the store cannot keep is refused with the cause")
+    func notShared() throws {
+        let scene = ScriptedScene()
+        let (store, heard) = (scene.store, scene.heard)
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = heard { $0.push(1, 1, topic: 3) }
+        let load = try #require(store.loads.last)
+        let rows = LoadedDevices(
+            now: Instant(milliseconds: 5000),
+            wall: 1_700_000_000_000,
+            devices: [],
+            hasMore: false
+        )
+        store.replies.append(.loaded(load, rows))
+        #expect(heard { $0.subscribe(2, topic: 4) }.isEmpty)
+        #expect(store.topicsAsked == [EngineRig.topicName(3), EngineRig.topicName(4)])
+        store.replies.append(.topicsRefused(StoreError(message: "Another session has locked the topics.")))
+        #expect(Set(heard { _ in }.compactMap(\.answered)) == [1, 2])
+        #expect(heard { $0.pause(3) }.isEmpty)
+        let name = "paused:\(EngineRig.topicName(0))"
+        store.replies.append(.unkept(name: name, [1], StoreError(message: "Another session has locked the values.")))
+        let refused = heard { _ in }
+        guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
+        #expect(outcome.status == 503)
+        // A push after it asks for the topic again.
+        _ = heard { $0.push(4, 1, topic: 3) }
+        store.replies.append(.loaded(try #require(store.loads.last), rows))
+        _ = heard { _ in }
+        #expect(store.topicsAsked.count == 3)
+    }
+
+    @Test("What others are always faster with is refused after some tries, and counted as that alone")
+    func alwaysConflicting() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.register(1, 1) }
+        rig.database.faults.deadlocks = 1
+        rig.ask(0) {
+            $0.push(2, 1)
+            $0.dropPending(3, 1)
+        }
+        #expect(rig[0].word(2) == "ServiceUnavailable" && rig[0].answer(3) == "503 ServiceUnavailable")
+        rig.database.faults.deadlocks = 0
+        rig.ask(0) { $0.push(4, 1) }
+        #expect(rig[0].word(4) == "scheduled")
+        #expect(try rig.books(1).accepted == 1)
+    }
+
+    @Test("Now or never reaches a slot of another gateway, and is over where there is none")
+    func nowOrNever() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { $0.subscribe(1, slots: 1) }
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.push(2, 1, expiration: 0) }
+        #expect(rig[0].word(2) == "scheduled" && rig[1].wakes.count == 1)
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.push(3, 2, expiration: 0) }
+        #expect(rig[0].word(3) == "discarded")
+    }
+
+    @Test("Conditions that are reported to one gateway are heard at another")
+    func conditions() throws {
+        let rig = GatewaysRig()
+        rig.ask(1) { requests in
+            let subscription = SubscriptionRequest(slots: 1, reportsConditions: true, devices: [])
+            requests.ask(1, .subscribe, .subscribe(topic: Requests.topic(0), subscription))
+        }
+        rig.pass(seconds: 2)
+        rig.ask(0) { $0.register(2, 1) }
+        rig.ask(0) { $0.conditions(3, 1) { $0.network = false } }
+        #expect(rig[1].conditions.map(\.network) == [false])
+        rig.ask(0) { $0.conditions(4, 1) { $0.network = false } }
+        #expect(rig[1].conditions.count == 1, "nothing has changed")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("The notice that a wake has ended may be lost: its slot comes free all the same")
+    func lostNotice() throws {
+        let rig = GatewaysRig()
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        rig.database.faults.lostNotices = 1
+        rig.ask(1) { $0.report(3, wake.id, .newData) }
+        #expect(rig[1].answer(3) == "204" && rig[0].released.isEmpty)
+        rig.ask(1) { $0.push(4, 2) }
+        rig.pass(seconds: 27)
+        #expect(rig[0].released == [wake.id] && rig[0].wakes.count == 2)
+    }
+
+    @Test("While the database is away everybody is refused at once, with the reason, and nobody when it is there again")
+    func unattached() throws {
+        let scene = ScriptedScene()
+        let store = scene.store
+        let heard = scene.heard
+        let refused = heard {
+            $0.push(2, 1)
+            $0.readiness(3)
+            $0.explain(4, 1)
+            $0.subscribe(5)
+            $0.statistics(6)
+        }
+        #expect(Set(refused.compactMap(\.answered)) == [2, 3, 4, 5, 6])
+        for case .answer(let request, let outcome) in refused { #expect(outcome.status == 503, "\(request)") }
+        #expect(store.requests.isEmpty)
+        scene.attach(topics: [])
+        let ready = heard { $0.readiness(7) }
+        guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
+        #expect(outcome.status == 200)
+        // What waits when the database goes is refused then; a transaction that is open when that is known.
+        _ = heard { $0.push(8, 1) }
+        store.replies.append(.detached(StoreError(message: "The database is gone.")))
+        #expect(heard { $0.push(9, 2) }.compactMap(\.answered) == [9])
+        guard let load = store.loads.last else { throw RigFailure("nothing was begun") }
+        store.replies.append(.failed(load, .refused(StoreError(message: "The database is gone."))))
+        #expect(heard { _ in }.compactMap(\.answered) == [8])
+    }
+
+    @Test("A device of a topic that another gateway has just made is found, though nobody was told of the topic")
+    func topicOfAnother() {
+        let rig = GatewaysRig(count: 3)
+        rig.database.faults.lostNotices = 1
+        rig.ask(1) { $0.push(1, 1, topic: 3) }
+        #expect(rig[1].word(1) == "scheduled")
+        rig.ask(2) { $0.devices(3) }
+        #expect(rig[2].answer(3) == "200")
+        rig.ask(0) { $0.push(2, 1, topic: 3) }
+        #expect(rig[0].word(2) == "coalesced")
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
+    @Test("What waits of a topic that is not known here yet, or of none, harms nobody, though another one is paused")
+    func unknownTopic() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: ["com.example.app"])
+        _ = scene.heard { _ in }
+        scene.store.replies.append(.value(name: "paused:com.example.app", [1]))
+        let unknown = [1, 4_000_000_000].map { TopicIndex(rawValue: $0) }
+        for topic in unknown { scene.store.replies.append(.told(.ready(topic))) }
+        scene.store.replies.append(.told(.conditions(EngineRig.token(1), unknown[1])))
+        #expect(scene.heard { $0.readiness(2) }.compactMap(\.answered) == [2])
+        let moment = Instant(milliseconds: 5000)
+        scene.store.replies.append(
+            .view(
+                ClusterView(
+                    now: moment,
+                    wall: 1_700_000_000_000,
+                    members: [],
+                    dead: [],
+                    ready: unknown.map { ($0, moment) },
+                    nextDue: nil,
+                    deviceCount: 0
+                )
+            )
+        )
+        #expect(scene.heard { $0.readiness(1) }.compactMap(\.answered) == [1])
+        #expect(scene.store.claimCount == 0)
+    }
+
+    @Test("A pause that is told while a gateway attaches is not undone by what the attachment says", arguments: [0, 1])
+    func pauseWhileAttaching(told: UInt8) {
+        let scene = ScriptedScene()
+        let name = "paused:\(EngineRig.topicName(0))"
+        scene.attach(topics: [EngineRig.topicName(0)], values: [name: [1 - told]])
+        scene.store.replies.append(.value(name: name, [told]))
+        #expect(scene.heard { $0.subscribe(1, slots: 1) }.compactMap(\.answered) == [1])
+        scene.store.replies.append(.told(.ready(TopicIndex(rawValue: 0))))
+        _ = scene.heard { _ in }
+        #expect(scene.store.claimCount == (told == 1 ? 0 : 1))
+    }
+}
+
+/// A gateway's engine on a store that says what the test says.
+private final class ScriptedScene {
+    let store = ScriptedClusterStore()
+    private let loop = LoopMailbox()
+    private let engine: SharedGatewayEngine
+
+    init() {
+        self.engine = SharedGatewayEngine(
+            configuration: EngineRig.open(),
+            historyKey: EngineRig.historyKey,
+            report: GatewayReport(name: "gateway", version: "1"),
+            store: self.store,
+            waitForStore: { _ in },
+            outlet: GroupOutlet(
+                mailboxes: PerOutlet(self.loop),
+                history: DatabaseHistory(PerOutlet(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
+            )
+        )
+    }
+
+    func attach(topics: [String], values: [String: [UInt8]] = [:]) {
+        self.store.replies.append(
+            .attached(
+                Attachment(
+                    number: GatewayNumber(rawValue: 1),
+                    topics: topics,
+                    values: values,
+                    now: Instant(milliseconds: 5000),
+                    wall: 1_700_000_000_000
+                )
+            )
+        )
+    }
+
+    /// What a step with these requests lets out.
+    func heard(_ fill: (Requests) -> Void) -> [Heard] {
+        let requests = Requests()
+        fill(requests)
+        _ = self.engine.step(requests.batch)
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        return Heard.all(in: effects)
+    }
+}
+
+/// A store that says what the test says.
+private final class ScriptedClusterStore: ClusterStore {
+    let transactionsMax = 4
+    private(set) var requests: [ClusterRequest] = []
+    var replies: [ClusterReply] = []
+
+    /// The transactions of commands that were begun.
+    var loads: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    /// The topics that it was asked to make, in the order in which it was asked.
+    var topicsAsked: [String] {
+        self.requests.flatMap { request -> [String] in
+            if case .addTopics(let names) = request { names } else { [] }
+        }
+    }
+
+    /// How often it was asked for what waits for a slot.
+    var claimCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
+        }
+    }
+
+    func submit(_ request: ClusterRequest) { self.requests.append(request) }
+
+    func takeReplies(into replies: inout [ClusterReply]) {
+        replies += self.replies
+        self.replies = []
+    }
+
+    func stop() {}
+}

@@ -1,0 +1,153 @@
+import Engine
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The simulated database that gateways share")
+struct SimulatedDatabaseTests {
+    private let database = SimulatedDatabase(seed: 1, pace: .immediate)
+    private let first: StoreClient
+    private let second: StoreClient
+
+    init() {
+        self.first = StoreClient(self.database)
+        self.second = StoreClient(self.database)
+        self.first.store.submit(.addTopics([EngineRig.topicName(0)]))
+    }
+
+    /// Makes devices, as `writes` has them.
+    private func make(_ writes: ClusterWrites) {
+        let transaction = self.first.load()
+        self.first.commit(transaction, writes)
+        #expect(self.first.end(transaction) == "committed")
+    }
+
+    @Test("A row is one transaction's, and whoever waits for it reads what was committed last")
+    func locks() {
+        self.make(ClusterWrites(1, 2, isNew: true))
+        let writer = self.first.load(1)
+        let waiter = self.second.load(1, 2)
+        let last = self.first.load(2)
+        #expect(self.first.devices(writer) == [1])
+        #expect(self.second.devices(waiter) == nil)
+        #expect(self.first.devices(last) == [2])
+        self.first.commit(writer, ClusterWrites(1, record: 7))
+        #expect(self.second.devices(waiter) == nil)
+        self.first.store.submit(.abandon(last))
+        #expect(self.second.loaded(waiter)?.devices.map(\.record) == [[7], [0]])
+        #expect(self.database.log.misuses == [])
+    }
+
+    @Test("Of two who insert a device, the second is told of a conflict, and nothing of it is there")
+    func newcomers() {
+        let (one, two) = (self.first.load(1), self.second.load(1))
+        #expect(self.first.devices(one) == [])
+        self.first.commit(one, ClusterWrites(1, isNew: true, accepted: 1))
+        self.second.commit(two, ClusterWrites(1, isNew: true, accepted: 1))
+        #expect(self.first.end(one) == "committed")
+        #expect(self.second.end(two) == "conflict")
+        #expect(self.second.count()?.total.accepted == 1)
+    }
+
+    @Test("What is counted is what commits have added, whoever counted it, dead or alive")
+    func counts() {
+        self.make(ClusterWrites(1, isNew: true, accepted: 2))
+        let transaction = self.second.load(1)
+        self.second.commit(transaction, ClusterWrites(1, accepted: 3))
+        let refused = self.second.load(1)
+        self.database.refuseNextCommits()
+        self.second.commit(refused, ClusterWrites(1, accepted: 5))
+        #expect(self.second.end(refused) == "refused")
+        let again = self.second.load(1)
+        self.second.commit(again, ClusterWrites(1, accepted: 7))
+        self.first.store.kill(withMachine: false)
+        self.second.report()
+        #expect(self.second.view?.dead.map(\.rawValue) == [1])
+        #expect(self.second.count()?.total.accepted == 12)
+        self.second.store.submit(.bury(GatewayNumber(rawValue: 1)))
+        #expect(self.second.count()?.total.accepted == 12)
+        self.second.report()
+        #expect(self.second.view?.dead.isEmpty == true)
+    }
+
+    @Test("What is due and what waits for a slot is found in order, and passed over when somebody has it")
+    func selections() {
+        let now = self.database.policyNow
+        func lanes(_ target: LaunchTarget, _ since: Int64) -> [SharedDeviceChange.ReadyLane] {
+            [SharedDeviceChange.ReadyLane(target: target, since: now + since)]
+        }
+        let task = LaunchTarget(kind: .processing, name: "com.example.sync", resources: ["gpu"])
+        self.make(ClusterWrites(1, isNew: true, due: .at(now), ready: lanes(.push, 3)))
+        self.make(ClusterWrites(2, isNew: true, due: .at(now + -1), ready: lanes(.push, 2)))
+        self.make(ClusterWrites(3, isNew: true, due: .at(now + 1), ready: lanes(task, 1)))
+        func due(_ countMax: Int) -> LoadPlan.Selection { .due(countMax: countMax) }
+        func ready(_ change: (inout ReadyPlan) -> Void) -> [Int]? {
+            var plan = ReadyPlan(topic: TopicIndex(rawValue: 0), takesPushes: false, countMax: 8)
+            change(&plan)
+            let transaction = self.second.load { $0.selection = .ready(plan) }
+            defer { self.second.store.submit(.abandon(transaction)) }
+            return self.second.devices(transaction)
+        }
+        let one = self.first.load { $0.selection = due(1) }
+        #expect(self.first.devices(one) == [2])
+        #expect(self.first.loaded(one)?.hasMore == true)
+        let two = self.second.load { $0.selection = due(8) }
+        #expect(self.second.devices(two) == [1])
+        #expect(self.second.loaded(two)?.hasMore == false)
+        #expect(ready { $0.takesPushes = true } == [])
+        self.first.store.submit(.abandon(one))
+        self.second.store.submit(.abandon(two))
+        #expect(ready { $0.takesPushes = true } == [2, 1])
+        #expect(ready { ($0.takesPushes, $0.devices) = (true, [EngineRig.token(1), EngineRig.token(3)]) } == [1])
+        #expect(ready { ($0.tasks, $0.resources) = (["com.example.*"], ["cpu", "gpu"]) } == [3])
+        #expect(ready { ($0.tasks, $0.resources) = (["com.example.sync"], ["gpu"]) } == [3])
+        #expect(ready { $0.tasks = ["com.example.*"] } == [])
+        #expect(ready { ($0.tasks, $0.resources) = (["com.example.sync.*", "com.*"], ["gpu"]) } == [3])
+        #expect(ready { ($0.tasks, $0.resources) = (["com.example.sync.*"], ["gpu"]) } == [])
+        self.second.report()
+        #expect(self.second.view?.ready.map(\.since) == [now + 1])
+        #expect(self.second.view?.nextDue == now + -1)
+    }
+
+    @Test("A wake leads to its device while it is in flight, and ten minutes more, and its holder is named who ends it")
+    func wakes() throws {
+        var time = self.database.now
+        self.database.follow = { time }
+        let wake = WakeID(random: (1, 2))
+        self.make(ClusterWrites(1, isNew: true, launched: [wake]))
+        let transaction = self.second.load { $0.wakes = [wake] }
+        #expect(self.second.devices(transaction) == [1])
+        self.second.commit(transaction, ClusterWrites(1, ended: [wake]))
+        let ends = self.second.take().compactMap { reply in
+            if case .committed(transaction, let ends) = reply { ends } else { nil }
+        }
+        #expect(ends == [[HeldElsewhere(wake: wake, holder: GatewayNumber(rawValue: 1))]])
+        for (milliseconds, devices) in [(599_999, [1]), (1, [])] as [(Int64, [Int])] {
+            time += milliseconds
+            let transaction = self.second.load { $0.wakes = [wake] }
+            #expect(self.second.devices(transaction) == devices)
+            self.second.store.submit(.abandon(transaction))
+        }
+        #expect(self.database.log.misuses == [])
+    }
+
+    @Test("What a dead gateway commits is refused, and its wakes are found by its number")
+    func fencing() {
+        let wake = WakeID(random: (1, 2))
+        self.make(ClusterWrites(1, isNew: true, launched: [wake]))
+        let late = self.first.load(1)
+        #expect(self.first.devices(late) == [1])
+        self.first.store.pause()
+        self.first.store.cutAll()
+        _ = self.database.step()
+        self.second.report()
+        #expect(self.second.view?.dead.map(\.rawValue) == [1])
+        self.first.commit(late, ClusterWrites(1, record: 9))
+        self.first.store.resume()
+        #expect(["refused", "conflict"].contains(self.first.end(late)))
+        #expect(self.first.numbers == [1, 3])
+        let lost = self.second.load { $0.selection = .wakes(of: GatewayNumber(rawValue: 1), countMax: 8) }
+        #expect(self.second.loaded(lost)?.devices.map(\.record) == [[0]])
+    }
+}

@@ -1,0 +1,200 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+/// What every engine keeps of continued tasks: who may start one and when, what runs beside what, and how one ends.
+@Suite("What every engine keeps of continued tasks", .timeLimit(.minutes(15)))
+struct ContinuedContractTests {
+    private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
+        let contract = try EngineContract(kind) {
+            $0.permittedTasks = .all
+            try? $0.policy.tasks.set(.continuedMax, to: continuedMax)
+        }
+        contract.ask { $0.register(900, 1) }
+        contract.ask { $0.conditions(901, 1) { $0.appState = .active } }
+        return contract
+    }
+
+    @Test("A task is started from the foreground alone, and goes on in the background", arguments: EngineKind.all)
+    func foreground(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        let details = TaskDetails(title: "A", subtitle: "a")
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue), details: details) }
+        contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
+        contract.ask { $0.conditions(4, 1) { $0.appState = .background } }
+        contract.ask { $0.submit(5, 1, "export.c", .continued(.queue)) }
+        #expect(contract.answer(5) == "409 NotForeground")
+        let wake = try contract.lastWake()
+        #expect(wake.text.contains(#""task":"export.a""#) && wake.text.contains(#""title":"A","subtitle":"a""#))
+        // What waits does not ask for the foreground again.
+        contract.ask { $0.report(6, wake.id, TaskResult.success) }
+        #expect(try contract.lastWake().text.contains(#""task":"export.b""#))
+    }
+
+    @Test("One that cannot launch at once waits its turn, or is refused by its strategy", arguments: EngineKind.all)
+    func strategies(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.submit(1, 1, "export.none", .continued(.fail)) }
+        #expect(contract.answer(1) == "409 ImmediateRunIneligible", "no stream takes it")
+        contract.ask { $0.subscribe(2, tasks: ["export.*"]) }
+        contract.ask { $0.submit(3, 1, "export.a", .continued(.fail)) }
+        contract.ask { $0.submit(4, 1, "export.b", .continued(.fail)) }
+        contract.ask { $0.submit(5, 1, "export.c", .continued(.queue)) }
+        contract.ask { $0.submit(6, 1, "export.d", .continued(.queue)) }
+        #expect(contract.text(3).contains(#""disposition":"launched""#))
+        #expect(contract.answer(4) == "409 ImmediateRunIneligible")
+        #expect(contract.text(5).contains(#""disposition":"scheduled""#))
+        var names: [String] = []
+        for request in 7...9 {
+            let wake = try contract.lastWake()
+            names += ["export.a", "export.c", "export.d"].filter { wake.text.contains(#""task":"\#($0)""#) }
+            contract.ask { $0.report(request, wake.id, TaskResult.success) }
+        }
+        #expect(names == ["export.a", "export.c", "export.d"])
+    }
+
+    @Test("As many run beside each other as may, and none costs the device a launch", arguments: EngineKind.all)
+    func beside(kind: EngineKind) throws {
+        let contract = try self.contract(kind, continuedMax: 2)
+        contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
+        for number in 0...2 { contract.ask { $0.submit(2 + number, 1, "export.\(number)", .continued(.queue)) } }
+        contract.ask { $0.conditions(5, 1) { $0.appState = .background } }
+        contract.ask { $0.submit(6, 1, "refresh") }
+        #expect(contract.text(2).contains("launched") && contract.text(3).contains("launched"))
+        #expect(contract.text(4).contains("scheduled"))
+        #expect(contract.text(6).contains("launched"), "the launch interval is no matter of continued tasks")
+        let books = try contract.books()
+        #expect(books.requests.inFlight[.continued] == 2 && books.requests.waiting[.continued] == 1)
+        #expect(books.requests.inFlight[.appRefresh] == 1)
+    }
+
+    @Test(
+        "A device that is too hot, or an app that was force-quit, ends what runs, and says why",
+        arguments: EngineKind.all
+    )
+    func interrupted(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
+        contract.ask { $0.conditions(3, 1) { $0.thermalState = .serious } }
+        let hot = try contract.lastWake()
+        #expect(contract.expired(1).isEmpty, "serious heat is no reason")
+        contract.ask { $0.conditions(4, 1) { $0.thermalState = .critical } }
+        #expect(contract.expired(1) == [hot.id] && contract.expirations(1) == [.conditions])
+        contract.ask { $0.submit(5, 1, "export.b", .continued(.queue)) }
+        contract.ask { $0.submit(6, 1, "export.c", .continued(.fail)) }
+        #expect(contract.text(5).contains(#""held":"thermal""#) && contract.answer(6) == "409 ImmediateRunIneligible")
+        contract.ask { $0.conditions(7, 1) { $0.thermalState = .nominal } }
+        let next = try contract.lastWake()
+        contract.ask { $0.submit(8, 1, "export.d", .continued(.queue)) }
+        contract.ask { $0.conditions(9, 1) { $0.appState = .forceQuit } }
+        #expect(contract.expired(1) == [hot.id, next.id] && contract.expirations(1) == [.conditions, .conditions])
+        let books = try contract.books()
+        #expect(books.requestResults(.interrupted) == 2 && books.requests.discarded[.forceQuit] == 1)
+        #expect(books.requests.waiting.sum == 0 && books.requests.inFlight.sum == 0)
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+    }
+
+    @Test("An advance alone moves the deadline: a report of as much, or less, does not", arguments: EngineKind.all)
+    func advance(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
+        let wake = try contract.lastWake()
+        let launched = contract.wall
+        contract.pass(seconds: 10)
+        contract.ask { $0.progress(3, wake.id, 0) }
+        #expect(contract.text(3) == #"{"deadline":\#(launched + 60_000)}"#, "nothing is done yet")
+        contract.ask { $0.progress(4, wake.id, 5) }
+        let advanced = contract.wall
+        contract.pass(seconds: 30)
+        contract.ask { $0.progress(5, wake.id, 5) }
+        contract.ask { $0.progress(6, wake.id, 2, of: 7) }
+        #expect(contract.text(5) == #"{"deadline":\#(advanced + 60_000)}"# && contract.text(6) == contract.text(5))
+        contract.ask { $0.listTasks(7, 1) }
+        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "what was told last is shown")
+        #expect(contract.member(7, "running", "0", "why").contains("advanced to 2 of 7 at "))
+        contract.pass(seconds: 31)
+        #expect(contract.expirations(1) == [.progress])
+    }
+
+    @Test("Of a lost task and one that waits for its identifier the later goes on", arguments: EngineKind.all)
+    func twins(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.fail)) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.submit(3, 1, "export.a", .continued(.queue), details: TaskDetails(title: "Later")) }
+        contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: false) }
+        let later = try contract.lastWake()
+        #expect(later.text.contains(#""title":"Later""#) && later.attempt == 1 && !later.text.contains("resumedFrom"))
+        #expect(try contract.books().requests.replaced == 1)
+        // Of strategy `fail`, too, one that is lost waits again.
+        contract.ask { $0.report(4, later.id, TaskResult.failure) }
+        contract.ask { $0.submit(5, 1, "export.b", .continued(.fail)) }
+        let lost = try contract.lastWake()
+        contract.ask { $0.lose(lost.id, on: 1, takingBackAttempt: false) }
+        #expect(try contract.lastWake().attempt == 2)
+        #expect(try contract.books().requests.submitted.sum == contract.books().requestsAccountedFor)
+    }
+
+    @Test("What does not advance for fifteen seconds is counted as stalled, until it does", arguments: EngineKind.all)
+    func stalled(kind: EngineKind) throws {
+        let contract = try self.contract(kind, continuedMax: 2)
+        contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
+        contract.ask { $0.conditions(4, 1) { $0.appState = .background } }
+        contract.ask { $0.submit(5, 1, "refresh") }
+        var request = 100
+        func reading() throws -> MetricsReading {
+            request += 1
+            contract.ask { $0.metrics(request) }
+            return try MetricsReading(contract.text(request))
+        }
+        contract.pass(seconds: 14)
+        #expect(try reading()["wakegate_tasks_stalled"] == 0)
+        contract.pass(seconds: 1)
+        let stalled = try reading()
+        #expect(stalled["wakegate_tasks_stalled"] == 2, "a refresh has no progress to make")
+        #expect(stalled["wakegate_tasks_in_flight", "kind", "continued"] == 2)
+        contract.ask { $0.progress(6, wake.id, 0) }
+        #expect(try reading()["wakegate_tasks_stalled"] == 2, "no advance")
+        contract.ask { $0.progress(7, wake.id, 1) }
+        let advanced = try reading()
+        #expect(advanced["wakegate_tasks_stalled"] == 1 && advanced["wakegate_task_progress_reports_total"] == 2)
+        contract.ask { $0.report(8, wake.id, TaskResult.success) }
+        contract.pass(seconds: 46)
+        let expired = try reading()
+        #expect(expired["wakegate_tasks_stalled"] == 0)
+        let ended = expired.samples(of: "wakegate_task_wakes_ended_total").filter {
+            $0.value > 0 && $0.labels["kind"] == "continued"
+        }
+        #expect(Set(ended.map { $0.labels["result"] }) == ["expired", "success"])
+    }
+
+    @Test("One that was cancelled as it ran launches no more, and an eleventh is refused", arguments: EngineKind.all)
+    func bounds(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "export.run", .continued(.queue)) }
+        for number in 0..<10 { contract.ask { $0.submit(10 + number, 1, "export.\(number)", .continued(.queue)) } }
+        contract.ask { $0.submit(30, 1, "export.more", .continued(.queue)) }
+        contract.ask { $0.submit(31, 1, "export.3", .continued(.queue)) }
+        #expect(contract.answer(30) == "409 TooManyPendingTaskRequests")
+        #expect(contract.text(31).contains(#""disposition":"replaced""#))
+        let wake = try contract.lastWake()
+        contract.ask { $0.cancel(32, 1, nil) }
+        #expect(contract.expired(1) == [wake.id] && contract.expirations(1) == [.cancelled])
+        contract.ask { $0.progress(33, wake.id, 1) }
+        #expect(contract.answer(33) == "409 WakeEnded")
+        let books = try contract.books()
+        #expect(books.requestResults(.cancelled) == 1 && books.requests.cancelled == 10)
+        #expect(books.requests.submitted.sum == 12 && books.requests.submitted.sum == books.requestsAccountedFor)
+    }
+}

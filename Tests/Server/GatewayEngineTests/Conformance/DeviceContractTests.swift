@@ -1,0 +1,185 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("The contract of an engine: devices, and who reaches them", .timeLimit(.minutes(15)))
+struct DeviceContractTests {
+    @Test("A token is of one topic, and may move when it was removed", arguments: EngineKind.all)
+    func registration(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(1, 1)
+            $0.register(2, 1)
+            $0.register(3, 1, topic: 1)
+            $0.unregister(4, 2)
+        }
+        #expect(
+            (1...4).map { contract.answer($0) } == [
+                "201", "201", "409 DeviceTokenNotForTopic", "404 UnknownDevice",
+            ]
+        )
+        #expect(try contract.books().registered == 1)
+        contract.ask { $0.push(5, 1) }
+        contract.ask { $0.unregister(6, 1) }
+        contract.ask { $0.push(7, 1) }
+        #expect(contract.answer(6) == "204" && contract.word(7) == "Unregistered")
+        #expect(contract.reply(7)?.timestamp == contract.wall)
+        let books = try contract.books()
+        #expect((books.registered, books.pending, books.discarded[.unregistered]) == (0, 0, 1))
+        contract.ask { $0.register(8, 1, topic: 1) }
+        contract.ask { $0.push(9, 1, topic: 1) }
+        #expect(contract.answer(8) == "201" && contract.word(9) == "scheduled")
+    }
+
+    @Test("A new registration of a removed token forgets the apns-ids of its pushes", arguments: EngineKind.all)
+    func forgottenIdentifiers(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.register(1, 1) }
+        contract.ask { $0.push(2, 1, clientID: 77) }
+        contract.ask { $0.unregister(3, 1) }
+        contract.ask { $0.push(4, 1, clientID: 77) }
+        #expect(contract.word(4) == "Unregistered")
+        if kind.keeps { try contract.restart() }
+        contract.ask { $0.register(5, 1) }
+        contract.ask { $0.push(6, 1, clientID: 77) }
+        #expect(contract.word(6) == "scheduled")
+        var books = try contract.books()
+        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (2, 1, 1))
+        // Registering a token that is registered changes nothing.
+        contract.ask { $0.register(7, 1) }
+        contract.ask { $0.push(8, 1, clientID: 77) }
+        books = try contract.books()
+        #expect(contract.word(8) == "scheduled" && books.accepted == 2)
+        contract.ask { $0.unregister(9, 1) }
+        contract.ask { $0.register(10, 1, topic: 1) }
+        contract.ask { $0.push(11, 1, topic: 1, clientID: 77) }
+        books = try contract.books()
+        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
+    }
+
+    @Test("Where registration is closed, a token that nobody registered is unknown", arguments: EngineKind.all)
+    func closed(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.openRegistration = false }
+        contract.ask {
+            $0.push(1, 1)
+            $0.register(2, 1)
+            $0.push(3, 1)
+        }
+        #expect(contract.word(1) == "BadDeviceToken" && contract.word(3) == "scheduled")
+    }
+
+    @Test("Conditions hold launches back, and their end lets them go", arguments: EngineKind.all)
+    func conditions(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1)
+            $0.register(2, 1)
+        }
+        contract.ask { $0.conditions(3, 1) { $0.network = false } }
+        guard case .conditions(let conditions) = contract.outcome(3) else {
+            throw RigFailure("a report is answered \(contract.answer(3))")
+        }
+        #expect(!conditions.network && conditions.batteryLevel == 1, "what was not reported stays")
+        contract.ask { $0.push(4, 1) }
+        #expect(contract.reply(4)?.hold == "network" && contract.wakes.isEmpty)
+        #expect(try contract.books().held[.network] == 1)
+        contract.ask { $0.conditions(5, 1) { $0.network = true } }
+        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(4)])
+        contract.ask { $0.conditions(6, 2) { $0.network = true } }
+        #expect(contract.answer(6) == "404 UnknownDevice")
+    }
+
+    @Test("A force quit discards what waits and holds what comes", arguments: EngineKind.all)
+    func forceQuit(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1) }
+        contract.ask { $0.conditions(2, 1) { $0.appState = .forceQuit } }
+        var books = try contract.books()
+        #expect((books.pending, books.discarded[.forceQuit]) == (0, 1))
+        contract.ask {
+            $0.subscribe(3)
+            $0.push(4, 1, .immediate)
+        }
+        #expect(contract.reply(4)?.hold == "forceQuit" && contract.wakes.isEmpty)
+        contract.ask { $0.conditions(5, 1) { $0.appState = .background } }
+        #expect(contract.wakes.count == 1)
+        books = try contract.books()
+        #expect((books.accepted, books.inFlight) == (2, 1))
+    }
+
+    @Test("An operator launches whatever holds a device, and ends its wake", arguments: EngineKind.all)
+    func simulated(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(1, 1)
+            $0.conditions(2, 1) { $0.network = false }
+            $0.push(3, 1)
+            $0.simulateLaunch(4, 1)
+            $0.simulateExpiration(5, 1)
+            $0.simulateLaunch(6, 2)
+        }
+        #expect((4...6).map { contract.answer($0) } == ["409 NoWorker", "409 NoWakeInFlight", "404 UnknownDevice"])
+        contract.ask { $0.subscribe(7) }
+        #expect(contract.wakes.isEmpty)
+        contract.ask {
+            $0.simulateLaunch(8, 1)
+            $0.simulateLaunch(9, 1)
+        }
+        #expect(contract.answer(8) == "202" && contract.answer(9) == "409 WakeInFlight")
+        let wake = try contract.lastWake()
+        #expect(wake.push == EngineRig.apnsID(3))
+        contract.ask { $0.simulateExpiration(10, 1) }
+        #expect(contract.answer(10) == "202" && contract.expired(7) == [wake.id])
+        #expect(try contract.books().results[.expired] == 1)
+    }
+
+    @Test("What is of a topic beyond a caller's is not there for them", arguments: EngineKind.all)
+    func scopes(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(1, 1)
+            $0.register(2, 2, topic: 1)
+            $0.subscribe(3)
+            $0.push(4, 1)
+        }
+        let (stranger, wake) = (try Caller.ofTopics([1]), try contract.lastWake().id)
+        contract.ask {
+            $0.caller = stranger
+            $0.explain(10, 1)
+            $0.devicePushes(11, 1)
+            $0.conditions(12, 1) { $0.charging = true }
+            $0.simulateLaunch(13, 1)
+            $0.simulateExpiration(14, 1)
+            $0.unregister(15, 1)
+            $0.report(16, wake, .newData)
+            $0.extend(17, wake)
+            $0.drainStream(18, 3)
+            $0.register(19, 1, topic: 1)
+            $0.explain(20, 2)
+            $0.topics(21)
+        }
+        #expect((10...15).map { contract.answer($0) } == Array(repeating: "404 UnknownDevice", count: 6))
+        #expect(
+            (16...20).map { contract.answer($0) } == [
+                "404 UnknownWake", "404 UnknownWake", "404 UnknownStream", "409 DeviceTokenNotForTopic", "200",
+            ]
+        )
+        let topics = contract.text(21)
+        #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
+        #expect(try contract.books().inFlight == 1, "nothing has happened to it")
+        let owner = try Caller.ofTopics([0])
+        contract.ask {
+            $0.caller = owner
+            $0.explain(30, 1)
+            $0.extend(31, wake)
+            $0.report(32, wake, .newData)
+            $0.drainStream(33, 3)
+            $0.devicePushes(34, 1)
+            $0.conditions(35, 1) { $0.charging = true }
+            $0.unregister(36, 1)
+        }
+        #expect((30...36).map { contract.answer($0) } == ["200", "200", "204", "204", "200", "200", "204"])
+    }
+}

@@ -1,0 +1,204 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The contract of an engine: pushes", .timeLimit(.minutes(15)))
+struct PushContractTests {
+    @Test("Every push is answered once, under its own id, whatever becomes of it", arguments: EngineKind.all)
+    func once(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        let (past, future) = (contract.wall / 1000 - 1, contract.wall / 1000 + 60)
+        contract.ask { $0.subscribe(1, slots: 2) }
+        contract.step { requests in
+            for number in 100..<140 {
+                requests.push(number, number % 8, number.isMultiple(of: 3) ? .immediate : .passive)
+            }
+        }
+        contract.step {
+            $0.push(140, 1, topic: 1)
+            $0.push(141, 2, expiration: past)
+            $0.push(142, 3, expiration: future)
+            $0.push(143, 4, expiration: 0)
+            $0.push(144, 5, wakes: false)
+            $0.push(145, 6, isDryRun: true)
+        }
+        contract.settle()
+        for number in 100..<146 {
+            #expect(contract.answerCount(number) == 1, "push \(number)")
+            #expect(contract.reply(number)?.apnsID == EngineRig.apnsID(UInt64(number)))
+        }
+        #expect(contract.word(140) == "DeviceTokenNotForTopic")
+        #expect(contract.word(141) == "discarded")
+        #expect(contract.word(144) == "no-wake")
+        let books = try contract.books()
+        #expect(books.accepted == 43, "neither the refused push, nor the dry run, nor the one that wakes nobody")
+        #expect(books.noWake == 1)
+        contract.pass(seconds: 600)
+        for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
+    }
+
+    @Test("Nothing is heard of a push or its wake before both are durable", arguments: EngineKind.onCommand)
+    func afterCommit(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.step { $0.push(2, 1) }
+        contract.step { $0.push(3, 2) }
+        #expect(contract.answered == [1] && contract.wakes.isEmpty)
+        contract.commit()
+        #expect(contract.answered == [1, 2] && contract.wakes.count == 1)
+        contract.step()
+        #expect(contract.answerCount(3) == 0, "it came behind what was being committed")
+        contract.commit()
+        #expect(contract.answered == [1, 2, 3] && contract.wakes.count == 2)
+        let wake = try contract.lastWake()
+        contract.step { $0.report(4, wake.id, .newData) }
+        #expect(contract.answerCount(4) == 0 && contract.released(1).isEmpty)
+        contract.commit()
+        #expect(contract.answer(4) == "204" && contract.released(1) == [wake.id])
+    }
+
+    @Test("What comes behind each other is answered behind each other", arguments: EngineKind.all)
+    func order(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1, slots: 3) }
+        for batch in 0..<4 {
+            contract.step { requests in
+                for number in stride(from: 10 + batch * 20, to: 30 + batch * 20, by: 4) {
+                    requests.push(number, number % 5)
+                    requests.statistics(number + 1)
+                    requests.register(number + 2, number)
+                    requests.push(number + 3, number % 5, topic: 1)
+                }
+            }
+        }
+        contract.settle()
+        if kind.sharesStore {
+            // Devices do not wait for each other, nor anybody for a count.
+            #expect(Set(contract.answered) == Set([1] + Array(10..<90)) && contract.answered.count == 81)
+            for device in 0..<5 {
+                let pushes = stride(from: 10, to: 90, by: 4).flatMap { [$0, $0 + 3] }.filter { $0 % 5 == device }
+                #expect(contract.answered.filter { pushes.contains($0) } == pushes, "device \(device)")
+            }
+        } else {
+            #expect(contract.answered == [1] + Array(10..<90))
+        }
+        var begun: Set<Int> = []
+        for heard in contract.heard {
+            if case .subscribed(let stream) = heard { begun.insert(stream) }
+            if case .wake(let wake) = heard { #expect(begun.contains(wake.stream), "a wake before its stream") }
+        }
+        #expect(contract.wakes.count == 3)
+    }
+
+    @Test("A push is in one place of the books from its answer to its end", arguments: EngineKind.all)
+    func books(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1) }
+        var books = try contract.books()
+        #expect((books.accepted, books.pending, books.inFlight, books.launched) == (1, 1, 0, 0))
+        #expect(contract.reply(1)?.hold == "worker")
+        contract.ask { $0.subscribe(2) }
+        books = try contract.books()
+        #expect((books.accepted, books.pending, books.inFlight, books.launched) == (1, 0, 1, 1))
+        contract.ask {
+            $0.push(3, 1)
+            $0.push(4, 1)
+        }
+        #expect(contract.word(3) == "scheduled" && contract.word(4) == "coalesced")
+        books = try contract.books()
+        #expect((books.accepted, books.pending, books.inFlight, books.coalesced) == (3, 1, 1, 1))
+        let wake = try contract.lastWake()
+        #expect(wake.push == EngineRig.apnsID(1) && wake.attempt == 1 && wake.timeLeft == 20_000)
+        contract.ask { $0.report(5, wake.id, .newData) }
+        books = try contract.books()
+        #expect((books.pending, books.inFlight, books.completed, books.coalesced) == (1, 0, 1, 1))
+        #expect(books.results[.newData] == 1 && books.accepted == 3)
+        contract.pass(seconds: 60)
+        let next = try contract.lastWake()
+        #expect(next.push == EngineRig.apnsID(4) && next.coalesced == 1, "the newest stands for the other")
+        contract.ask { $0.report(6, next.id, .noData) }
+        books = try contract.books()
+        #expect((books.pending, books.inFlight, books.completed, books.coalesced) == (0, 0, 2, 1))
+        #expect(books.launched == 2)
+    }
+
+    @Test("Now or never: with a free slot it launches, without one it is over", arguments: EngineKind.all)
+    func nowOrNever(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1, expiration: 0) }
+        #expect(contract.word(1) == "discarded")
+        contract.ask { $0.subscribe(2, slots: 1) }
+        #expect(contract.wakes.isEmpty, "a push that is over does not launch later")
+        contract.ask { $0.push(3, 2, expiration: 0) }
+        #expect(contract.word(3) == "launched" && contract.wakes.map(\.push) == [EngineRig.apnsID(3)])
+        contract.ask { $0.push(4, 3, expiration: 0) }
+        #expect(contract.word(4) == "discarded", "the only slot is taken")
+        let books = try contract.books()
+        #expect((books.accepted, books.launched, books.pending) == (3, 1, 0))
+        #expect(books.discarded[.expired] == 2)
+    }
+
+    @Test("A push that its client repeats is answered as before, and launches once", arguments: EngineKind.all)
+    func repeated(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1, clientID: 77) }
+        contract.ask { $0.push(3, 1, clientID: 77) }
+        #expect(contract.word(2) == "launched" && contract.word(3) == "launched")
+        #expect(contract.wakes.count == 1)
+        #expect(try contract.books().accepted == 1)
+    }
+
+    @Test("An apns-id names the same push in either letter case", arguments: EngineKind.all)
+    func letterCase(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        let number = 0xABC_DEF
+        contract.ask { $0.push(1, 1, clientID: number) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.push(2, 1, clientID: number, isUpperCase: true) }
+        #expect(contract.word(1) == "scheduled" && contract.word(2) == "scheduled")
+        #expect(try contract.books().accepted == 1)
+        let sent = try #require(contract.reply(2)).apnsID
+        #expect(sent.upperCase != 0, "the answer keeps the letter case of the identifier")
+        contract.ask { $0.push(3, 2, clientID: number + 1, isUpperCase: true) }
+        contract.ask {
+            $0.way(4, of: number, isUpperCase: true)
+            $0.way(5, of: number + 1)
+            $0.allPushes(6) { _ in }
+        }
+        #expect(contract.answer(4) == "200" && contract.answer(5) == "200")
+        #expect(contract.member(4, "events", "0", "event") == "received")
+        #expect(contract.member(5, "apnsID") == "f0cdab00-0000-0000-0000-000000000000")
+        #expect(contract.member(6, "pushes", "0", "apnsID") == "F0CDAB00-0000-0000-0000-000000000000")
+        #expect(contract.member(6, "pushes", "1", "apnsID") == "efcdab00-0000-0000-0000-000000000000")
+    }
+
+    @Test("A dry run says what would be, and changes nothing", arguments: EngineKind.all)
+    func dryRun(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1, isDryRun: true) }
+        #expect(contract.word(2) == "launched")
+        let books = try contract.books()
+        #expect((books.accepted, books.launched, books.registered) == (0, 0, 0))
+        #expect(contract.wakes.isEmpty)
+    }
+
+    @Test("What loops refuse by themselves is counted with what the engine refuses", arguments: EngineKind.all)
+    func rejections(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(1, 1)
+            $0.rejected(.badPriority)
+            $0.push(2, 1, topic: 1)
+        }
+        let rejected = try contract.statistics().rejected
+        #expect(rejected[APNSReason.badPriority.index] == 1)
+        #expect(rejected[APNSReason.deviceTokenNotForTopic.index] == 1)
+        #expect(rejected.reduce(0, +) == 2)
+        #expect(try contract.statistics(topic: 0).rejected[APNSReason.badPriority.index] == 1)
+    }
+}

@@ -1,0 +1,316 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+/// A conversation about tasks: everything is permitted, and the device is registered.
+private func taskContract(_ kind: EngineKind) throws -> EngineContract {
+    let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+    contract.ask { $0.register(900, 1) }
+    return contract
+}
+
+@Suite("The contract of an engine: background tasks", .timeLimit(.minutes(15)))
+struct TaskContractTests {
+    @Test("A request launches at once where it may, and its worker says how it ended", arguments: EngineKind.all)
+    func launch(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask { $0.subscribe(1, tasks: ["com.example.*"]) }
+        contract.ask { $0.submit(2, 1, "com.example.refresh") }
+        #expect(contract.answer(2) == "201" && contract.member(2, "disposition") == "launched")
+        #expect(contract.member(2, "eligibleAt") == "null" && contract.member(2, "held") == "null")
+        let wake = try contract.lastWake()
+        #expect(wake.kind == .appRefresh && wake.name == "com.example.refresh" && wake.attempt == 1 && wake.stream == 1)
+        #expect(wake.timeLeft == 20_000 && wake.deadline == contract.wall + 20_000)
+        contract.ask {
+            $0.report(3, wake.id, FetchResult.newData)
+            $0.report(4, wake.id, TaskResult.success)
+            $0.report(5, wake.id, TaskResult.success)
+            $0.report(6, wake.id, TaskResult.failure)
+        }
+        #expect((3...6).map { contract.answer($0) } == ["400 BadResult", "204", "204", "409 WakeEnded"])
+        #expect(contract.released(1) == [wake.id])
+        let books = try contract.books()
+        #expect(books.requests.submitted.sum == 1 && books.requestResults(.success) == 1)
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor && books.launched == 0)
+    }
+
+    @Test("A push takes a result alone", arguments: EngineKind.all)
+    func pushResult(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1) }
+        let wake = try contract.lastWake()
+        contract.ask {
+            $0.report(3, wake.id, TaskResult.success)
+            $0.report(4, wake.id, FetchResult.newData)
+        }
+        #expect(contract.answer(3) == "400 BadResult" && contract.answer(4) == "204")
+    }
+
+    @Test("A request goes to a stream that handles it and to no other", arguments: EngineKind.all)
+    func takers(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.subscribe(1)
+            $0.subscribe(2, tasks: ["other", "ref.*"], takesPushes: false)
+        }
+        contract.ask { $0.submit(3, 1, "refresh") }
+        #expect(contract.member(3, "disposition") == "scheduled" && contract.member(3, "held") == "worker")
+        #expect(contract.wakes.isEmpty)
+        contract.ask { $0.subscribe(4, tasks: ["refresh"]) }
+        #expect(try contract.lastWake().stream == 4)
+        contract.ask { $0.push(5, 2) }
+        #expect(try contract.lastWake().stream != 2, "it takes no pushes")
+    }
+
+    @Test("What is needed goes only where it is offered", arguments: EngineKind.all)
+    func resources(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+        }
+        let details = TaskDetails(title: "Export", subtitle: "of all", resources: ["gpu"])
+        contract.ask { $0.submit(3, 1, "export", .continued(.queue), details: details) }
+        #expect(contract.member(3, "held") == "worker" && contract.wakes.isEmpty)
+        contract.ask { $0.submit(4, 1, "export", .continued(.fail), details: details) }
+        #expect(contract.answer(4) == "409 ImmediateRunIneligible")
+        contract.ask { $0.resources(5) }
+        #expect(contract.text(5) == #"{"resources":[]}"#)
+        contract.ask { $0.subscribe(6, tasks: ["export"], resources: ["npu", "gpu"]) }
+        contract.ask { $0.resources(7) }
+        #expect(contract.text(7) == #"{"resources":["gpu","npu"]}"#)
+        let wake = try contract.lastWake()
+        #expect(wake.stream == 6 && wake.text.contains(#""title":"Export","subtitle":"of all""#))
+        contract.ask {
+            $0.endStream(6)
+            $0.resources(8)
+        }
+        #expect(contract.text(8) == #"{"resources":[]}"#)
+    }
+
+    @Test("What the policy refuses is answered by its reason and counted", arguments: EngineKind.all)
+    func refused(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks[EngineRig.topicName(0)] = [.init("a.*")] }
+        contract.ask { $0.register(1, 1) }
+        contract.ask {
+            $0.submit(2, 1, "b")
+            $0.submit(3, 1, "a.x", .continued(.queue))
+            $0.submit(4, 1, "a.1")
+            $0.submit(5, 1, "a.2")
+            $0.conditions(6, 1) { $0.backgroundRefresh = .denied }
+            $0.submit(7, 1, "a.3", .processing([]))
+            $0.submit(8, 9, "a.3")
+        }
+        #expect(
+            [2, 3, 4, 5, 7, 8].map { contract.answer($0) } == [
+                "403 NotPermitted", "409 NotForeground", "201", "409 TooManyPendingTaskRequests", "409 Unavailable",
+                "404 UnknownDevice",
+            ]
+        )
+        let refused = try contract.books().requests.refused
+        #expect(refused[.notPermitted] == 1 && refused[.unavailable] == 1 && refused.sum == 4)
+        contract.ask { $0.unregister(9, 1) }
+        contract.ask {
+            $0.submit(10, 1, "a.1")
+            $0.cancel(11, 1, nil)
+            $0.listTasks(12, 1)
+            $0.finish(13, 1, "s")
+        }
+        for request in 10...13 { #expect(contract.answer(request) == "410 Unregistered") }
+        let books = try contract.books()
+        #expect(books.requests.discarded[.unregistered] == 1)
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+    }
+
+    @Test("A bound of the gateway is answered 429, by its name", arguments: EngineKind.all)
+    func bound(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) {
+            $0.permittedTasks = .all
+            $0.taskRequestsMax = 1
+        }
+        contract.ask {
+            $0.register(1, 1)
+            $0.submit(2, 1, "a")
+            $0.submit(3, 1, "b", .processing([]))
+            $0.finish(4, 1, "s")
+            $0.submit(5, 1, "a")
+        }
+        #expect(contract.answer(3) == "429 TooManyRequests" && contract.text(3).contains("limits.taskRequestsMax"))
+        #expect(contract.answer(4) == "429 TooManyRequests")
+        #expect(contract.member(5, "disposition") == "replaced")
+    }
+
+    @Test(
+        "A request that is cancelled is gone, and one that runs goes on unless it is continued",
+        arguments: EngineKind.all
+    )
+    func cancelled(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.submit(1, 1, "a")
+            $0.submit(2, 1, "b", .processing([]))
+            $0.cancel(3, 1, "a")
+            $0.cancel(4, 1, "a")
+            $0.cancel(5, 1, nil)
+            $0.listTasks(6, 1)
+        }
+        #expect((3...5).map { contract.answer($0) } == ["204", "204", "204"])
+        #expect(contract.text(6) == #"{"waiting":[],"running":[]}"#)
+        #expect(try contract.books().requests.cancelled == 2)
+        contract.ask {
+            $0.conditions(7, 1) { $0.appState = .active }
+            $0.subscribe(8, tasks: ["export"])
+            $0.submit(9, 1, "export", .continued(.queue))
+        }
+        let wake = try contract.lastWake()
+        contract.ask { $0.cancel(10, 1, "export") }
+        #expect(contract.expired(8) == [wake.id] && contract.expirations(8) == [.cancelled])
+        contract.ask { $0.report(11, wake.id, TaskResult.success) }
+        #expect(contract.answer(11) == "409 WakeEnded" && contract.text(11).contains(#""outcome":"cancelled""#))
+        #expect(try contract.books().requestResults(.cancelled) == 1)
+    }
+
+    @Test("A continued task lives by its progress, and goes on from it when it was lost", arguments: EngineKind.all)
+    func progress(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export", "refresh"])
+            $0.submit(3, 1, "export", .continued(.queue))
+        }
+        let wake = try contract.lastWake()
+        #expect(wake.timeLeft == 60_000 && !wake.text.contains("resumedFrom"))
+        contract.pass(seconds: 50)
+        contract.ask { $0.progress(4, wake.id, 10) }
+        #expect(contract.text(4) == #"{"deadline":\#(contract.wall + 60_000)}"#)
+        contract.pass(seconds: 50)
+        #expect(contract.expired(2).isEmpty)
+        contract.ask { $0.listTasks(5, 1) }
+        #expect(contract.member(5, "running", "0", "progress", "completed") == "10")
+        contract.ask {
+            $0.extend(6, wake.id)
+            $0.progress(7, EngineContract.unknownWake, 1)
+            $0.lose(wake.id, on: 2, takingBackAttempt: false)
+        }
+        #expect(contract.answer(6) == "409 ExtensionLimitReached" && contract.answer(7) == "404 UnknownWake")
+        #expect(contract.text(6).contains("/progress"))
+        let again = try contract.lastWake()
+        #expect(again.text.contains(#""resumedFrom":{"completed":10,"total":100}"#) && again.attempt == 2)
+        contract.pass(seconds: 61)
+        #expect(contract.expired(2) == [wake.id, again.id] && contract.expirations(2) == [.lost, .progress])
+        contract.ask { $0.progress(8, again.id, 90) }
+        #expect(contract.answer(8) == "409 WakeEnded")
+    }
+
+    @Test("Progress is of continued tasks alone", arguments: EngineKind.all)
+    func noProgress(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.subscribe(1, tasks: ["refresh"])
+            $0.submit(2, 1)
+        }
+        let wake = try contract.lastWake()
+        contract.ask { $0.progress(3, wake.id, 1) }
+        #expect(contract.answer(3) == "409 NotContinued")
+        contract.pass(seconds: 21)
+        #expect(contract.expirations(1) == [.deadline])
+    }
+
+    @Test("A processing task ends when its conditions do, and asks for the time it had", arguments: EngineKind.all)
+    func interrupted(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        // Answered before the stream begins, which hears of nothing then.
+        contract.ask { $0.conditions(1, 1) { $0.charging = true } }
+        contract.ask {
+            $0.subscribe(2, tasks: ["clean"], reportsConditions: true)
+            $0.submit(3, 1, "clean", .processing(.externalPower))
+        }
+        let wake = try contract.lastWake()
+        #expect(wake.kind == .processing && wake.timeLeft == 600_000)
+        contract.pass(seconds: 10)
+        contract.ask { $0.extend(4, wake.id) }
+        guard case .extended(_, let deadline, _) = contract.outcome(4) else {
+            throw RigFailure("an extension is answered \(contract.answer(4))")
+        }
+        #expect(deadline == wake.deadline + 10_000)
+        contract.ask { $0.conditions(5, 1) { $0.charging = false } }
+        #expect(contract.expirations(2) == [.conditions])
+        #expect(contract.conditions(2).map(\.charging) == [false])
+        contract.ask { $0.conditions(6, 1) { $0.charging = false } }
+        #expect(contract.conditions(2).count == 1, "nothing has changed")
+        #expect(try contract.books().requestResults(.interrupted) == 1)
+    }
+
+    @Test("An operator launches and ends what an identifier names", arguments: EngineKind.all)
+    func simulated(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        let later = contract.wall + 3_600_000
+        contract.ask {
+            $0.submit(1, 1, "a", earliestBegin: later)
+            $0.simulateLaunch(2, 1, of: "a")
+            $0.simulateLaunch(3, 1, of: "b")
+            $0.simulateExpiration(4, 1, of: "a")
+        }
+        #expect(contract.member(1, "eligibleAt") == "\(later)" && contract.member(1, "held") == "null")
+        #expect(
+            (2...4).map { contract.answer($0) } == ["409 NoWorker", "409 TaskNotWaiting", "409 NoWakeInFlight"]
+        )
+        contract.ask {
+            $0.subscribe(5, tasks: ["a"])
+            $0.simulateLaunch(6, 1, of: "a")
+        }
+        #expect(contract.answer(6) == "202" && contract.wakes.count == 1)
+        contract.ask {
+            $0.submit(7, 1, "a")
+            $0.simulateLaunch(8, 1, of: "a")
+            $0.simulateExpiration(9, 1, of: "a")
+        }
+        #expect(contract.answer(8) == "409 WakeInFlight" && contract.answer(9) == "202")
+        #expect(contract.expirations(5) == [.operator])
+    }
+
+    @Test("Whatever is in flight in the short lane ends without its name, and nothing else", arguments: EngineKind.all)
+    func simulatedOfDevice(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask {
+            $0.subscribe(1, tasks: ["refresh", "clean"], sessions: ["uploads"])
+            $0.submit(2, 1, "clean", .processing([]))
+            $0.simulateExpiration(3, 1)
+        }
+        #expect(contract.answer(3) == "409 NoWakeInFlight" && contract.expired(1).isEmpty)
+        contract.ask { $0.submit(4, 1, "refresh") }
+        let refresh = try contract.lastWake()
+        contract.ask {
+            $0.simulateLaunch(5, 1)
+            $0.simulateExpiration(6, 1)
+        }
+        #expect(contract.answer(5) == "409 WakeInFlight" && contract.answer(6) == "202")
+        #expect(contract.expired(1) == [refresh.id] && contract.expirations(1) == [.operator])
+        contract.ask { $0.finish(7, 1, "uploads") }
+        contract.pass(seconds: 600)
+        let session = try contract.lastWake()
+        #expect(session.name == "uploads")
+        contract.ask { $0.simulateExpiration(8, 1) }
+        #expect(contract.answer(8) == "202" && contract.expired(1).last == session.id)
+    }
+
+    @Test("A gateway that shuts down takes no request, and lists and cancels what there is", arguments: EngineKind.all)
+    func drains(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask { $0.submit(1, 1, "a") }
+        contract.ask { $0.drain() }
+        contract.ask {
+            $0.submit(2, 1, "b", .processing([]))
+            $0.finish(3, 1, "s")
+            $0.listTasks(4, 1)
+        }
+        contract.ask { $0.cancel(5, 1, "a") }
+        #expect((2...5).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "200", "204"])
+        #expect(contract.member(4, "waiting", "0", "identifier") == "a")
+        contract.finish()
+    }
+}

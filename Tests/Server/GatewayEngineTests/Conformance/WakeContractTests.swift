@@ -1,0 +1,316 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
+struct WakeContractTests {
+    /// Device 1 has a wake in flight on stream 1, which has so many slots.
+    private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, HeardWake) {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1, slots: slots) }
+        contract.ask { $0.push(2, 1) }
+        return (contract, try contract.lastWake())
+    }
+
+    @Test("Of two streams one gets a wake, and the other finds nothing", arguments: EngineKind.all)
+    func oneOfTwo(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1) }
+        contract.ask {
+            $0.subscribe(2, slots: 1)
+            $0.subscribe(3, slots: 1)
+        }
+        #expect(contract.wakes.count == 1)
+        contract.pass(seconds: 1)
+        #expect(contract.wakes.count == 1)
+        #expect(try contract.books().launched == 1)
+        #expect(try contract.statistics().workers.busy == 1)
+    }
+
+    @Test("A slot is taken once, and who waits gets it when it is free", arguments: EngineKind.all)
+    func oneSlot(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.push(3, 2) }
+        #expect(contract.wakes.count == 1 && contract.reply(3)?.hold == "worker")
+        contract.ask { $0.report(4, wake.id, .newData) }
+        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(2), EngineRig.apnsID(3)])
+        #expect(contract.wakes.map(\.stream) == [1, 1])
+    }
+
+    @Test("A result may come from anywhere: the holder's slot is free, and it is told", arguments: EngineKind.all)
+    func resultFromElsewhere(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask {
+            $0.subscribe(3, topic: 1)
+            $0.push(4, 2)
+        }
+        contract.ask { $0.report(5, wake.id, .newData) }
+        #expect(contract.answer(5) == "204")
+        #expect(contract.released(1) == [wake.id] && contract.released(3).isEmpty)
+        #expect(contract.wakes.count == 2 && contract.wakes.last?.stream == 1)
+    }
+
+    @Test(
+        "A result that is repeated is taken as said, another one is told how the wake ended",
+        arguments: EngineKind.all
+    )
+    func lateResults(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask {
+            $0.report(3, wake.id, .newData)
+            $0.report(4, wake.id, .newData)
+            $0.report(5, wake.id, .failed)
+            $0.extend(6, wake.id)
+            $0.report(7, EngineContract.unknownWake, .newData)
+            $0.extend(8, EngineContract.unknownWake)
+        }
+        #expect(
+            (3...8).map { contract.answer($0) } == [
+                "204", "204", "409 WakeEnded", "409 WakeEnded", "404 UnknownWake", "404 UnknownWake",
+            ]
+        )
+        #expect(contract.released(1) == [wake.id], "it is told once")
+        let books = try contract.books()
+        #expect(books.completed == 1 && books.results.sum == 1)
+    }
+
+    @Test(
+        "Failed, the push is launched again as the policy says, and is over after the last attempt",
+        arguments: EngineKind.all
+    )
+    func retries(kind: EngineKind) throws {
+        let (contract, first) = try self.launched(kind)
+        var wake = first
+        for attempt in 1...3 {
+            #expect(wake.attempt == UInt32(attempt) && wake.push == EngineRig.apnsID(2))
+            contract.ask { $0.report(10 + attempt, wake.id, .failed) }
+            contract.pass(seconds: 60)
+            wake = try contract.lastWake()
+        }
+        let books = try contract.books()
+        #expect((books.launched, books.discarded[.exhausted], books.pending) == (3, 1, 0))
+    }
+
+    @Test("More time moves the deadline, within what the policy gives", arguments: EngineKind.all)
+    func extensions(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 15)
+        contract.ask { $0.extend(3, wake.id) }
+        guard case .extended(let extended, let deadline, let timeLeft) = contract.outcome(3) else {
+            throw RigFailure("an extension is answered \(contract.answer(3))")
+        }
+        #expect(extended == wake.id && timeLeft == 20_000 && deadline == wake.deadline + 15_000)
+        contract.pass(seconds: 10)
+        #expect(contract.expired(1).isEmpty, "the first deadline has passed")
+        contract.ask { $0.extend(4, wake.id) }
+        contract.pass(seconds: 15)
+        contract.ask { $0.extend(5, wake.id) }
+        contract.ask { $0.extend(6, wake.id) }
+        #expect(contract.answer(6) == "409 ExtensionLimitReached")
+        contract.pass(seconds: 20)
+        #expect(contract.expired(1) == [wake.id])
+        contract.ask { $0.extend(7, wake.id) }
+        #expect(contract.answer(7) == "409 WakeEnded")
+    }
+
+    @Test(
+        "Past its deadline a wake is over: its stream is told, its slot is free, its push waits",
+        arguments: EngineKind.all
+    )
+    func expiry(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.push(3, 2) }
+        contract.pass(seconds: 21)
+        #expect(contract.expired(1) == [wake.id] && contract.released(1) == [wake.id])
+        #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "who waited has its slot")
+        contract.ask { $0.report(4, wake.id, .newData) }
+        #expect(contract.answer(4) == "409 WakeEnded")
+        let books = try contract.books()
+        #expect(books.results[.expired] == 1 && books.pending == 1 && books.completed == 0)
+    }
+
+    @Test(
+        "The wakes of a stream that ends are lost, and launched again on another, the attempt counted",
+        arguments: EngineKind.all
+    )
+    func streamEnds(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.endStream(1) }
+        #expect(contract.released(1).isEmpty, "it is not there to be told")
+        var books = try contract.books()
+        #expect((books.results[.lost], books.inFlight, books.pending) == (1, 0, 1))
+        contract.ask { $0.subscribe(3) }
+        let again = try contract.lastWake()
+        #expect(again.stream == 3 && again.push == wake.push && again.id != wake.id && again.attempt == 2)
+        contract.ask { $0.report(4, wake.id, .newData) }
+        #expect(contract.answer(4) == "409 WakeEnded")
+        contract.ask { $0.report(5, again.id, .newData) }
+        books = try contract.books()
+        #expect((books.completed, books.launched) == (1, 2))
+    }
+
+    @Test("A wake that never reached its worker is launched again, the attempt taken back", arguments: EngineKind.all)
+    func neverReached(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: true) }
+        #expect(contract.released(1) == [wake.id])
+        let again = try contract.lastWake()
+        #expect(again.id != wake.id && again.attempt == 1)
+        contract.ask { $0.lose(again.id, on: 1, takingBackAttempt: false) }
+        #expect(try contract.lastWake().attempt == 2)
+        #expect(try contract.books().results[.lost] == 2)
+        contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: true) }
+        #expect(try contract.books().results[.lost] == 2, "it had ended")
+    }
+
+    @Test("A wake that could not begin goes to another worker, without an attempt", arguments: EngineKind.all)
+    func released(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.subscribe(3, slots: 1) }
+        contract.ask { $0.release(4, wake.id) }
+        #expect(contract.answer(4) == "204" && contract.released(1) == [wake.id] && contract.expired(1).isEmpty)
+        let again = try contract.lastWake()
+        #expect(again.stream == 3 && again.push == wake.push && again.id != wake.id && again.attempt == 1)
+        contract.ask {
+            $0.release(5, wake.id)
+            $0.report(6, wake.id, .newData)
+            $0.release(7, EngineContract.unknownWake)
+        }
+        #expect((5...7).map { contract.answer($0) } == ["409 WakeEnded", "409 WakeEnded", "404 UnknownWake"])
+        #expect(contract.member(5, "outcome") == "lost")
+        contract.ask { $0.report(8, again.id, .newData) }
+        contract.ask { $0.release(9, again.id) }
+        #expect(contract.answer(9) == "409 WakeEnded" && contract.member(9, "outcome") == "newData")
+        let books = try contract.books()
+        #expect((books.completed, books.launched, books.results[.lost], books.results[.failed]) == (1, 2, 1, 0))
+    }
+
+    @Test("A wake that is given back after its deadline has expired", arguments: EngineKind.all)
+    func releasedLate(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 21)
+        contract.ask { $0.release(3, wake.id) }
+        #expect(contract.answer(3) == "409 WakeEnded" && contract.member(3, "outcome") == "expired")
+        #expect(try contract.books().results[.expired] == 1)
+    }
+
+    @Test(
+        "A worker that gives three wakes back in a row gets no more, and everybody is shown why",
+        arguments: EngineKind.all
+    )
+    func stalledByReleases(kind: EngineKind) throws {
+        let (contract, _) = try self.launched(kind)
+        for number in 3...5 {
+            let wake = try contract.lastWake()
+            #expect(wake.stream == 1 && wake.attempt == 1)
+            contract.ask { $0.release(number, wake.id, "/bin/x cannot be started") }
+        }
+        #expect(contract.wakes.count == 3)
+        let reason =
+            "a worker without a name: it gave back 3 wakes in a row that it could not begin: "
+            + "/bin/x cannot be started"
+        for topic in [nil, 0] as [Int?] {
+            let workers = try contract.statistics(topic: topic).workers
+            #expect(workers.stalled == 1 && workers.stallReason == reason)
+        }
+        contract.ask {
+            $0.topics(6)
+            $0.explain(7, 1)
+        }
+        #expect(contract.member(6, "topics", "0", "stalled") == "1")
+        #expect(contract.member(6, "topics", "0", "stallReason") == reason)
+        #expect(contract.member(7, "why").contains(reason) && contract.member(7, "pending", "attempts") == "0")
+        contract.ask { $0.subscribe(8, slots: 1) }
+        let wake = try contract.lastWake()
+        #expect(wake.stream == 8)
+        contract.ask { $0.report(9, wake.id, .newData) }
+        contract.ask { $0.endStream(1) }
+        #expect(try contract.statistics().workers.stalled == 0)
+        let books = try contract.books()
+        #expect((books.completed, books.results[.lost], books.pending) == (1, 3, 0))
+    }
+
+    @Test(
+        "A first wake that expires on a stream from which nothing came may not have been received",
+        arguments: EngineKind.all
+    )
+    func doubt(kind: EngineKind) throws {
+        let (contract, _) = try self.launched(kind, slots: 3)
+        contract.pass(seconds: 21)
+        contract.ask { $0.explain(3, 1) }
+        #expect(contract.member(3, "why").hasSuffix("the worker may not have received it: a buffering proxy?"))
+        contract.ask { $0.push(4, 2) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(5, wake.id, .noData) }
+        contract.ask { $0.explain(6, 1) }
+        #expect(contract.member(6, "why").hasPrefix("The push waits until"))
+        #expect(!contract.member(6, "why").contains("proxy"), "the worker has answered another wake")
+    }
+
+    @Test("A stream that drains gets no wake, and ends after its last", arguments: EngineKind.all)
+    func streamDrains(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind, slots: 2)
+        contract.ask {
+            $0.drainStream(3, 1)
+            $0.push(4, 2)
+            $0.drainStream(5, 99)
+        }
+        #expect(contract.answer(3) == "204" && contract.answer(5) == "404 UnknownStream")
+        #expect(contract.wakes.count == 1 && !contract.hasDrained(1))
+        contract.ask { $0.report(6, wake.id, .newData) }
+        #expect(contract.hasDrained(1) && contract.wakes.count == 1)
+        contract.ask { $0.subscribe(7) }
+        #expect(contract.wakes.last?.stream == 7)
+    }
+
+    @Test("A stream that is paused gets no wake until it goes on", arguments: EngineKind.all)
+    func paused(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask {
+            $0.pauseStream(1, true)
+            $0.push(2, 1)
+        }
+        #expect(contract.word(2) == "scheduled" && contract.wakes.isEmpty)
+        contract.ask { $0.pauseStream(1, false) }
+        #expect(contract.wakes.count == 1)
+    }
+
+    @Test("A stream may have other slots from some moment on, and keeps what it has", arguments: EngineKind.all)
+    func slotsChange(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.push(3, 2) }
+        contract.ask { $0.changeSlots(1, to: 2) }
+        #expect(contract.wakes.count == 2)
+        contract.ask {
+            $0.changeSlots(1, to: 1)
+            $0.push(4, 3)
+        }
+        contract.ask { $0.report(5, wake.id, .newData) }
+        #expect(contract.wakes.count == 2, "one wake, one slot")
+        #expect(contract.released(1) == [wake.id])
+    }
+
+    @Test("A gateway that shuts down launches nothing and takes results", arguments: EngineKind.all)
+    func drains(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind, slots: 3)
+        contract.ask { $0.push(3, 1) }
+        contract.ask { $0.drain() }
+        #expect(contract.isDraining)
+        contract.ask {
+            $0.push(4, 2)
+            $0.subscribe(5)
+            $0.readiness(6)
+            $0.report(7, wake.id, .newData)
+        }
+        #expect(contract.word(4) == "Shutdown")
+        #expect((5...7).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "204"])
+        contract.pass(seconds: 120)
+        #expect(contract.wakes.count == 1)
+        let books = try contract.books()
+        #expect((books.completed, books.pending) == (1, 1))
+        contract.finish()
+    }
+}

@@ -1,0 +1,377 @@
+import Engine
+import Foundation
+import Policy
+import Synchronization
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("An engine starts on what another one stored", .timeLimit(.minutes(15)))
+struct EngineRestartTests {
+    @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
+    func counters() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1...6) {
+            $0.push(1, 1)
+            $0.push(2, 1)
+            $0.push(3, 2, topic: 1, wakes: false)
+            $0.rejected(.badTopic)
+            $0.rejected(.badTopic, topic: 1)
+            $0.push(4, 1, topic: 1)
+            $0.unregister(5, 1)
+            $0.push(6, 1)
+        }
+        let before = try rig.ask(10...12) {
+            $0.statistics(10)
+            $0.statistics(11, topic: 0)
+            $0.statistics(12, topic: 1)
+        }
+        #expect(before[0].integer("pushes", "rejected", "BadTopic") == 2)
+        #expect(before[2].integer("pushes", "rejected", "DeviceTokenNotForTopic") == 1)
+        rig.stop()
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let after = try next.ask(10...12) {
+            $0.statistics(10)
+            $0.statistics(11, topic: 0)
+            $0.statistics(12, topic: 1)
+        }
+        #expect(after == before)
+    }
+
+    @Test("A collapse id that was stored before it had to be UTF-8 reaches a worker as characters")
+    func collapseID() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.push(1, 1, collapseID: [0x63, 0x61, 0x66, 0xE9]) }
+        rig.stop()
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        try next.ask(2) { $0.subscribe(2) }
+        try next.waitForWakes(1)
+        #expect(next.wakes[0].string("collapseID") == "caf\u{FFFD}")
+    }
+
+    @Test("Killed, it forgets refused pushes of the last second and nothing else")
+    func rejections() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) {
+            $0.rejected(.badTopic)
+            $0.push(1, 1)
+        }
+        // The first are stored with the first commit, the next only a second later.
+        try rig.ask(2) {
+            $0.rejected(.badTopic)
+            $0.rejected(.badPriority)
+            $0.push(2, 1)
+        }
+        let next = try GatewayEngineRig(SimulatedStore(rig.store.durable))
+        rig.stop()
+        defer { next.stop() }
+        let statistics = try next.ask(1) { $0.statistics(1) }
+        #expect(statistics.integer("pushes", "accepted") == 2)
+        #expect(statistics.integer("pushes", "coalesced") == 1)
+        let rejected = try #require(statistics.integer("pushes", "rejected", "BadTopic"))
+        #expect((1...2).contains(rejected))
+    }
+
+    @Test("A wake in flight is lost, its attempt taken back, and that is durable before anything is answered")
+    func lostWake() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1, .immediate) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        let ended = try rig.ask(3) { $0.simulateLaunch(3, 1) }
+        #expect(ended.string("reason") == "WakeInFlight")
+        let killed = SimulatedStore(rig.store.durable)
+        rig.stop()
+
+        let next = try GatewayEngineRig(killed)
+        #expect(killed.commits == 1)
+        // Killed again before it was asked anything: the loss is there, once.
+        let third = try GatewayEngineRig(SimulatedStore(killed.durable))
+        next.stop()
+        defer { third.stop() }
+        let before = try third.ask(1...3) {
+            $0.statistics(1)
+            $0.report(2, wake, .newData)
+            $0.report(3, WakeID(random: (5, 6)), .newData)
+        }
+        #expect(before[0].integer("wakes", "results", "lost") == 1)
+        #expect(before[0].integer("pushes", "pending") == 1 && before[0].integer("pushes", "inFlight") == 0)
+        #expect(before[1].status == 409 && before[1].string("outcome") == "lost")
+        #expect(before[2].status == 404)
+        try third.ask(4) { $0.subscribe(4) }
+        try third.waitForWakes(1)
+        #expect(third.wakes[0].integer("attempt") == 1)
+        #expect(third.wakes[0].string("apnsID") == GatewayEngineRig.apnsID(2))
+        #expect(third.wakes[0].string("wake") != third.answer(2)?.string("wake"))
+        #expect(try third.lastWake() != wake)
+    }
+
+    @Test(
+        "Killed during a sync: the commit is found whole or not at all, and nothing of what waited behind it",
+        arguments: [true, false]
+    )
+    func killedDuringSync(isFound: Bool) throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.push(1, 1) }
+        rig.gate.close()
+        rig.step {
+            $0.push(2, 1)
+            $0.push(3, 2)
+            $0.register(4, 3)
+        }
+        try rig.waitForCommit()
+        rig.step { $0.push(5, 4) }
+        let killed = rig.store.reopened(keepsUnresolved: isFound)
+        rig.stop()
+        for request in 2...5 { #expect(rig.answer(request)?.status == 503, "request \(request)") }
+
+        let next = try GatewayEngineRig(killed)
+        defer { next.stop() }
+        let answers = try next.ask(1...3) {
+            $0.statistics(1)
+            $0.explain(2, 1)
+            $0.explain(3, 4)
+        }
+        #expect(answers[0].integer("pushes", "accepted") == (isFound ? 3 : 1))
+        #expect(answers[0].integer("pushes", "coalesced") == (isFound ? 1 : 0))
+        #expect(answers[0].integer("devices", "registered") == (isFound ? 3 : 1))
+        #expect(answers[1].string("pending", "apnsID") == GatewayEngineRig.apnsID(isFound ? 2 : 1))
+        #expect(answers[2].status == 404)
+    }
+
+    @Test("A shutdown refuses what is new, takes results, and leaves both in what is stored")
+    func shutdown() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        rig.step { $0.drain() }
+        try rig.run("the word to the loops") { $0.told.contains { $0.kind == .draining } }
+        let answers = try rig.ask(3...6) {
+            $0.push(3, 1)
+            $0.subscribe(4)
+            $0.report(5, wake, .newData)
+            $0.readiness(6)
+        }
+        #expect(answers.map(\.status) == [503, 503, 204, 503])
+        #expect(answers[0].text == "Shutdown" && answers[1].string("reason") == "Shutdown")
+        rig.stop()
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let statistics = try next.ask(1) { $0.statistics(1) }
+        #expect(statistics.integer("pushes", "rejected", "Shutdown") == 1)
+        #expect(statistics.integer("pushes", "completed") == 1)
+        #expect(statistics.integer("wakes", "results", "lost") == 0)
+    }
+
+    @Test("Ended wakes are known: the same result again is 204, another is 409")
+    func endedWakes() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        #expect(try rig.ask(3) { $0.report(3, wake, .noData) }.status == 204)
+        rig.stop()
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let answers = try next.ask(1...2) {
+            $0.report(1, wake, .noData)
+            $0.report(2, wake, .newData)
+        }
+        #expect(answers[0].status == 204)
+        #expect(answers[1].status == 409 && answers[1].string("outcome") == "noData")
+    }
+
+    @Test("Budget, penalty, conditions, registration and removal of devices are as they were")
+    func devices() throws {
+        let rig = try GatewayEngineRig()
+        try rig.ask(1) { $0.subscribe(1) }
+        try rig.ask(2) { $0.push(2, 1, .immediate) }
+        try rig.waitForWakes(1)
+        try rig.ask(3...8) {
+            $0.simulateExpiration(3, 1)
+            $0.conditions(4, 1) {
+                $0.batteryLevel = 0.75
+                $0.thermalState = .serious
+            }
+            $0.push(5, 1)
+            $0.register(6, 2)
+            $0.unregister(7, 2)
+            $0.push(8, 2)
+        }
+        let before = try rig.ask(9) { $0.explain(9, 1) }
+        let removed = try #require(rig.answer(8))
+        #expect(removed.status == 410)
+        rig.stop()
+
+        let next = try GatewayEngineRig(rig.store.reopened(keepsUnresolved: false))
+        defer { next.stop() }
+        let after = try next.ask(1...2) {
+            $0.explain(1, 1)
+            $0.push(2, 2)
+        }
+        #expect(before.integer("penalty") == 1 && before.integer("launchesInWindow") == 1)
+        #expect(before.integer("pending", "coalesced") == 1)
+        let parts = [
+            "token", "topic", "conditions", "penalty", "launchesInWindow", "held",
+        ]
+        for part in parts { #expect(after[0].part(part) == before.part(part), "\(part)") }
+        for count in ["priority", "attempts", "coalesced"] {
+            #expect(after[0].integer("pending", count) == before.integer("pending", count), "\(count)")
+        }
+        #expect(after[0].string("pending", "apnsID") == GatewayEngineRig.apnsID(5))
+        #expect(after[1].status == 410)
+        // Moments are told by the wall clock; between two processes it and the uptime may differ by a millisecond.
+        let moments: [(Int64?, Int64?)] = [
+            (removed.timestamp, after[1].timestamp), (before.integer("lastLaunchAt"), after[0].integer("lastLaunchAt")),
+            (before.integer("windowEndsAt"), after[0].integer("windowEndsAt")),
+            (before.integer("nextEligibleAt"), after[0].integer("nextEligibleAt")),
+            (before.integer("registeredAt"), after[0].integer("registeredAt")),
+        ]
+        for (left, right) in moments {
+            #expect(abs(try #require(left) - (try #require(right))) <= 5)
+        }
+    }
+
+    @Test("The policy's clock goes on: an hour on the wall clock between is an hour, one set back is none")
+    func clock() throws {
+        for (hours, isDue) in [(1, true), (-1, false), (0, false)] as [(Int64, Bool)] {
+            let rig = try GatewayEngineRig()
+            try rig.ask(1) { $0.subscribe(1) }
+            try rig.ask(2) { $0.push(2, 1) }
+            try rig.waitForWakes(1)
+            let wake = try rig.lastWake()
+            try rig.ask(3...4) {
+                $0.report(3, wake, .newData)
+                $0.push(4, 1)
+            }
+            rig.stop()
+
+            let store = SimulatedStore(rig.store.durable)
+            try Self.setWallClock(by: hours * 3_600_000, since: store)
+            let next = try GatewayEngineRig(store)
+            defer { next.stop() }
+            try next.ask(1) { $0.subscribe(1) }
+            let explained = try next.ask(2) { $0.explain(2, 1) }
+            if isDue {
+                try next.waitForWakes(1)
+                #expect(next.wakes[0].string("apnsID") == GatewayEngineRig.apnsID(4))
+            } else {
+                #expect(next.wakes.isEmpty, "\(hours) hours")
+                let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970 * 1000)
+                let left = try #require(explained.integer("nextEligibleAt")) - wall
+                #expect((840_000...900_000).contains(left), "\(hours) hours: \(left) ms are left")
+            }
+        }
+    }
+
+    @Test(
+        "Starts on other boots with clocks ten years ahead or behind, and right ones after them, expire no push early",
+        arguments: [[-10, 0], [10, 0], [-10, 10, 0], [0, 10, -10]] as [[Int64]]
+    )
+    func wrongClocks(years: [Int64]) throws {
+        let pushes = 86
+        var rig = try GatewayEngineRig()
+        let wall = Int64(Date(timeIntervalSinceNow: 0).timeIntervalSince1970)
+        try rig.ask(1...pushes) { requests in
+            for push in 1...pushes {
+                // Some name no expiry, which is a default of 30 days; the others have an hour or more.
+                let expiration = push % 3 == 0 ? nil : wall + 3600 * Int64(push)
+                requests.push(push, push, expiration: expiration)
+            }
+        }
+        rig.stop()
+        var before: Int64 = 0
+        for (number, year) in years.enumerated() {
+            let store = SimulatedStore(rig.store.durable)
+            // The clock of the test stays: that of the start before stood so much farther from it.
+            try Self.changeClock(of: store, by: (before - year) * 365 * 86_400_000, boot: UInt64(number + 1))
+            before = year
+            let jumps = Mutex<[WallClockJump]>([])
+            rig = try GatewayEngineRig(store, onJump: { jump in jumps.withLock { $0.append(jump) } })
+            let pending = try rig.ask(1) { $0.statistics(1) }.integer("pushes", "pending")
+            #expect(pending == Int64(pushes), "start \(number) of \(years)")
+            #expect(jumps.withLock { $0.count } == (year == (number > 0 ? years[number - 1] : 0) ? 0 : 1))
+            rig.stop()
+        }
+        // An hour later what was to last an hour has expired, and nothing else.
+        let store = SimulatedStore(rig.store.durable)
+        try Self.changeClock(of: store, by: -3_700_000, boot: 99)
+        let last = try GatewayEngineRig(store)
+        defer { last.stop() }
+        let stats = try last.ask(1) { $0.statistics(1) }
+        #expect(stats.integer("pushes", "pending") == Int64(pushes - 1))
+    }
+
+    /// What is stored seems to come from another boot, with a wall clock that stood `milliseconds` ahead of the one
+    /// there was.
+    private static func changeClock(of store: SimulatedStore, by milliseconds: Int64, boot: UInt64) throws {
+        let key = RecordKey(.clock)
+        let clock = try #require(store.durable[key]?.withByteView { ClockRecord(stored: $0) })
+        let changed = ClockRecord(
+            now: clock.now,
+            wall: clock.wall + milliseconds,
+            wallAheadMax: clock.wallAheadMax + milliseconds,
+            boot: BootMoment(id: BootID(first: boot, second: boot), milliseconds: 0)
+        )
+        var batch = RecordBatch()
+        batch.append(key) { changed.store(to: &$0) }
+        try store.commit(batch)
+    }
+
+    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...3)
+    func startFails(operation: Int) {
+        let store = SimulatedStore()
+        store.failOperation(operation)
+        #expect(throws: StoreError.self) { try GatewayEngineRig(store) }
+        #expect(store.misuses.isEmpty)
+    }
+
+    @Test("What a start went on without is in its statistics and metrics, and not in a topic's or the next start's")
+    func acceptedLoss() throws {
+        var store = SimulatedStore()
+        let since: Int64 = 1_700_000_000_000
+        let until = since + 1000
+        store.loss = StoreLoss(file: "/j", fault: "it is cut", rows: 4, commits: 3, since: since, until: until)
+        var rig = try GatewayEngineRig(store)
+        try rig.ask(1) { $0.push(1, 1) }
+        let answers = try rig.ask(2...4) {
+            $0.statistics(2)
+            $0.statistics(3, topic: 0)
+            $0.metrics(4)
+        }
+        #expect(answers[0].string("acceptedLoss", "file") == "/j")
+        let missing = "it is cut: 4 rows of 3 commits are missing"
+        let cause = "\(missing), all since 2023-11-14T22:13:20Z until 2023-11-14T22:13:21Z"
+        #expect(answers[0].string("acceptedLoss", "cause") == cause)
+        #expect(answers[0].integer("acceptedLoss", "rows") == 4 && answers[0].integer("acceptedLoss", "commits") == 3)
+        #expect(answers[0].string("acceptedLoss", "since") == "2023-11-14T22:13:20Z")
+        #expect(answers[0].string("acceptedLoss", "until") == "2023-11-14T22:13:21Z")
+        #expect(answers[1].part("acceptedLoss") == nil)
+        #expect(answers[2].text.contains("\nwakegate_loss_accepted 1\n"))
+        rig.stop()
+        store = store.reopened(keepsUnresolved: false)
+        rig = try GatewayEngineRig(store)
+        defer { rig.stop() }
+        let next = try rig.ask(1...2) {
+            $0.statistics(1)
+            $0.metrics(2)
+        }
+        #expect(next[0].part("acceptedLoss") == nil)
+        #expect(next[1].text.contains("\nwakegate_loss_accepted 0\n"))
+    }
+
+    /// What is stored seems to come from a wall clock that stood `milliseconds` behind the one there is now.
+    private static func setWallClock(by milliseconds: Int64, since store: SimulatedStore) throws {
+        let key = RecordKey(.clock)
+        let clock = try #require(store.durable[key]?.withByteView { ClockRecord(stored: $0) })
+        var batch = RecordBatch()
+        batch.append(key) { ClockRecord(now: clock.now, wall: clock.wall - milliseconds).store(to: &$0) }
+        try store.commit(batch)
+    }
+}

@@ -1,0 +1,124 @@
+import Engine
+import Gateway
+import Synchronization
+import Testing
+import Wire
+
+@Suite("Where those take from it who follow what happens", .timeLimit(.minutes(15)))
+struct EventDeskTests {
+    /// Counts how often somebody was told that there is something.
+    private final class Rings: Sendable {
+        private let number = Mutex(0)
+
+        var count: Int { self.number.withLock { $0 } }
+
+        func ring() { self.number.withLock { $0 += 1 } }
+    }
+
+    private func event(_ number: Int) -> WatchedEvent { WatchedEvent(at: Int64(number), kind: .paused, topic: "t") }
+
+    private func leave(_ numbers: Range<Int>, at desk: EventDesk) {
+        for number in numbers { desk.take(self.event(number)) }
+    }
+
+    private func taken(_ follower: Int, _ desk: EventDesk) -> (numbers: [Int], missed: Int) {
+        var events: [WatchedEvent] = []
+        var missed = 0
+        while true {
+            let taken = desk.take(follower, into: &events)
+            missed += taken.missed
+            if taken.isAll { return (events.map { Int($0.at) }, missed) }
+        }
+    }
+
+    @Test("Everyone who follows takes everything since it came, in order, however much lies there")
+    func everyone() {
+        let desk = EventDesk(heldMax: 1000)
+        #expect(!desk.isWatched)
+        self.leave(0..<3, at: desk)
+        let first = desk.follow {}
+        #expect(desk.isWatched)
+        self.leave(3..<10, at: desk)
+        let second = desk.follow {}
+        self.leave(10..<900, at: desk)
+        #expect(self.taken(first, desk).numbers == Array(3..<900))
+        #expect(self.taken(second, desk).numbers == Array(10..<900))
+        self.leave(900..<1900, at: desk)
+        #expect(self.taken(first, desk) == (Array(900..<1900), 0))
+        desk.leave(first)
+        desk.leave(second)
+        #expect(!desk.isWatched && self.taken(first, desk).numbers.isEmpty)
+    }
+
+    @Test("Who is too slow misses the oldest, is told how many, and goes on", arguments: [16, 17, 100])
+    func missed(heldMax: Int) {
+        let desk = EventDesk(heldMax: heldMax)
+        let follower = desk.follow {}
+        self.leave(0..<1000, at: desk)
+        #expect(self.taken(follower, desk) == (Array(1000 - heldMax..<1000), 1000 - heldMax))
+        self.leave(1000..<1003, at: desk)
+        #expect(self.taken(follower, desk) == ([1000, 1001, 1002], 0))
+    }
+
+    @Test("What found no room on its way is missed by everyone")
+    func noRoom() {
+        let desk = EventDesk(heldMax: 20_000)
+        let follower = desk.follow {}
+        var events = WatchedEvents()
+        for number in 0..<10_000 { events.append(self.event(number)) }
+        var others = WatchedEvents()
+        others.append(self.event(10_000))
+        events.append(&others)
+        desk.take(&events)
+        #expect(events.isEmpty && others.isEmpty)
+        let taken = self.taken(follower, desk)
+        #expect(taken.numbers == Array(0..<8192) && taken.missed == 10_001 - 8192)
+    }
+
+    @Test("It is rung once until all was taken, and then again")
+    func rings() {
+        let desk = EventDesk(heldMax: 1000)
+        let rings = Rings()
+        let follower = desk.follow { rings.ring() }
+        self.leave(0..<600, at: desk)
+        #expect(rings.count == 1)
+        var events: [WatchedEvent] = []
+        #expect(!desk.take(follower, into: &events).isAll)
+        self.leave(600..<601, at: desk)
+        #expect(rings.count == 1, "there was something all the time")
+        _ = self.taken(follower, desk)
+        self.leave(601..<602, at: desk)
+        #expect(rings.count == 2)
+    }
+
+    @Test("As many streams are open as may be")
+    func readers() {
+        let desk = EventDesk(readersMax: 1)
+        #expect(desk.readerCame() && !desk.readerCame())
+        desk.readerWent()
+        #expect(desk.readerCame())
+    }
+
+    @Test("A filter takes what it names alone, and every one all that it says of how something went")
+    func filter() {
+        var event = LiveEvent(at: 1, .result, topic: "a")
+        event.device = "00ff"
+        event.outcome = "failed"
+        #expect(EventFilter().takes(event))
+        for outcome in ["result", "failed"] {
+            var filter = EventFilter()
+            filter.outcome = outcome
+            #expect(filter.takes(event))
+        }
+        var filter = EventFilter()
+        filter.outcome = "lost"
+        #expect(!filter.takes(event))
+        filter = EventFilter()
+        (filter.topic, filter.device) = ("a", "00ff")
+        #expect(filter.takes(event))
+        filter.device = "00fe"
+        #expect(!filter.takes(event))
+        (filter.topic, filter.device) = ("b", nil)
+        #expect(!filter.takes(event))
+    }
+}

@@ -1,0 +1,538 @@
+import Engine
+import Foundation
+import Gateway
+import Platform
+import Policy
+import Storage
+import WakeGateTestKit
+import Wire
+
+import class Gateway.Operation
+
+/// The embedded engine over a store that waits and fails on command, stepped by the thread of the test.
+///
+/// Requests and streams have numbers; a push's apns-id is made of its request's.
+final class GatewayEngineRig {
+    let store: SimulatedStore
+    let gate = Gate()
+    let bell = Bell()
+    private let engine: any GatewayEngine
+    private let loop = LoopMailbox()
+    private let history: HistoryThread
+    /// Everything that was let out, in its order.
+    private(set) var told: [Told] = []
+
+    /// - Throws: `StoreError` when the engine cannot start.
+    init(
+        _ store: SimulatedStore = SimulatedStore(),
+        _ configuration: EngineConfiguration = EngineRig.open(),
+        world: EngineWorld = .system,
+        pace: CommitPace = CommitPace(),
+        onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
+    ) throws {
+        self.store = store
+        let (gate, bell) = (self.gate, self.bell)
+        store.whileCommitting = { _ in gate.pass { bell.deliver() } }
+        self.loop.attach { bell.deliver() }
+        self.history = try HistoryThread(
+            mailboxes: PerOutlet(self.loop),
+            onDropped: { bell.drop($0) },
+            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
+        )
+        do {
+            self.engine = try EmbeddedGatewayEngine(
+                configuration: configuration,
+                historyKey: EngineRig.historyKey,
+                jumpWatch: ClockJumpWatch(onJump: onJump),
+                world: world,
+                makeCommitter: { store, outlet, ring throws(StoreError) in
+                    try CommitPipeline(store: store, outlet: outlet, pace: pace, ring: ring)
+                },
+                store: store,
+                outlet: GroupOutlet(
+                    mailboxes: PerOutlet(self.loop),
+                    history: self.history
+                ),
+                ring: { bell.ring() },
+                onFailure: { bell.fail($0.message) }
+            )
+        } catch {
+            self.history.stop()
+            throw error
+        }
+    }
+
+    /// Why an engine does not start on `store` where workers are not asked who they are; nil when it does.
+    static func refusal(of store: any RecordStore) throws -> StoreError? {
+        let loop = LoopMailbox()
+        let history = try HistoryThread(
+            mailboxes: PerOutlet(loop),
+            onDropped: { _ in },
+            makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
+        )
+        defer { history.stop() }
+        do throws(StoreError) {
+            let engine = try EmbeddedGatewayEngine(
+                configuration: EngineRig.open(),
+                historyKey: EngineRig.historyKey,
+                workers: .notAsked(folder: "/state"),
+                store: store,
+                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
+                ring: {},
+                onFailure: { _ in }
+            )
+            engine.finish()
+            return nil
+        } catch { return error }
+    }
+
+    /// Stops as a gateway does that is told to: what was taken is made durable first.
+    func stop() {
+        self.gate.open()
+        self.engine.finish()
+        self.history.stop()
+        self.takeTold()
+    }
+
+    /// Everything of the batch is taken in one step, as the engine's thread takes it.
+    ///
+    /// - Returns: how many milliseconds may pass until the next step.
+    @discardableResult
+    func step(_ fill: (Requests) -> Void = { _ in }) -> Int64 {
+        let requests = Requests()
+        fill(requests)
+        requests.batch.notePushesLeave()
+        return self.engine.step(requests.batch)
+    }
+
+    /// A step with these requests as a loop makes it, in the place of the engine's thread.
+    ///
+    /// - Returns: as `step`; nil when the engine is not lent.
+    func stepOnLoop(_ fill: (Requests) -> Void) -> Int64? {
+        let requests = Requests()
+        fill(requests)
+        requests.batch.notePushesLeave()
+        return self.engine.briefStep?(requests.batch)
+    }
+
+    /// Runs the engine, without requests of its own, until `isDone` holds of what was let out.
+    ///
+    /// - Throws: when it does not within ten seconds.
+    func run(_ what: String, until isDone: (GatewayEngineRig) -> Bool) throws {
+        let limit = Date(timeIntervalSinceNow: 10)
+        self.takeTold()
+        while !isDone(self) {
+            guard let isRung = self.bell.wait(until: limit) else {
+                throw RigFailure("not within 10 s: \(what); told were \(self.told)")
+            }
+            if isRung { self.step() }
+            self.takeTold()
+        }
+    }
+
+    /// Takes requests in one step, and waits until each has its answer.
+    @discardableResult
+    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [Told] {
+        self.step(fill)
+        return try self.answers(requests)
+    }
+
+    /// Takes one request, and waits for its answer.
+    @discardableResult
+    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> Told {
+        try self.ask(request...request, fill)[0]
+    }
+
+    /// The answers to requests, waited for; the first of each.
+    @discardableResult
+    func answers(_ requests: ClosedRange<Int>) throws -> [Told] {
+        try self.run("answers to \(requests)") { rig in requests.allSatisfy { rig.answer($0) != nil } }
+        return requests.compactMap { self.answer($0) }
+    }
+
+    /// The answer a request has got so far.
+    func answer(_ request: Int) -> Told? { self.told.first { $0.isAnswer && $0.request == request } }
+
+    /// How many answers a request has got.
+    func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
+
+    /// The wakes that were delivered, in order.
+    var wakes: [Told] { self.told.filter { $0.kind == .wake } }
+
+    /// The id of the last wake that was delivered.
+    func lastWake() throws -> WakeID {
+        guard let text = self.wakes.last?.string("wake"), let id = Array(text.utf8).withByteView({ WakeID($0) })
+        else { throw RigFailure("no wake was delivered") }
+        return id
+    }
+
+    /// Waits until so many wakes have been delivered.
+    func waitForWakes(_ count: Int) throws {
+        try self.run("\(count) wakes") { $0.wakes.count >= count }
+    }
+
+    /// Waits until a commit stands at the gate, which is closed.
+    ///
+    /// A store that has let out what was asked for is idle only a moment later; what is stepped in between is handed to
+    /// it then.
+    func waitForCommit() throws {
+        try self.run("a commit") { $0.gate.isOccupied }
+    }
+
+    /// Takes what lies in the mailbox; nothing is waited for.
+    func takeTold() {
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        self.told += Told.all(in: effects)
+    }
+
+    static func token(_ device: Int) -> String {
+        var text = ByteBuffer()
+        device.token.writeHex(to: &text)
+        return text.view.string
+    }
+
+    static func text(_ wake: WakeID) -> String {
+        var text = ByteBuffer()
+        wake.write(to: &text)
+        return text.view.string
+    }
+
+    static func apnsID(_ request: Int) -> String {
+        var text = ByteBuffer()
+        EngineRig.apnsID(UInt64(request)).write(to: &text)
+        return text.view.string
+    }
+}
+
+extension PerOutlet<LoopMailbox> {
+    /// The outlets of a gateway with one loop and no webhooks.
+    init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
+}
+
+/// A device: its token, or the number that the rig makes one of.
+protocol RigDevice {
+    var token: DeviceToken { get }
+}
+
+extension Int: RigDevice {
+    var token: DeviceToken { EngineRig.token(self) }
+}
+
+extension DeviceToken: RigDevice {
+    var token: DeviceToken { self }
+}
+
+/// Requests as loops hand them over, in one batch.
+final class Requests {
+    let batch = CommandBatch()
+    /// In whose name everything is asked from here on.
+    var caller = Caller.gateway
+
+    static func address(_ request: Int) -> StreamAddress {
+        DispatchRig.address(request)
+    }
+
+    /// - Parameters:
+    ///   - expiration: seconds since 1970; nil for none, 0 for now or never.
+    ///   - clientID: what the client's apns-id is made of; nil when the gateway makes one.
+    ///   - isUpperCase: whether the apns-id is written in upper case.
+    func push(
+        _ request: Int,
+        _ device: some RigDevice,
+        topic: Int = 0,
+        _ priority: Priority = .considerate,
+        expiration: Int64? = nil,
+        wakes: Bool = true,
+        isDryRun: Bool = false,
+        clientID: Int? = nil,
+        isUpperCase: Bool = false,
+        collapseID: [UInt8] = []
+    ) {
+        let name = EngineRig.topicName(topic)
+        let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
+        let apnsID = EngineRig.apnsID(UInt64(clientID ?? request))
+        let push = PushCommand(
+            reply: Self.address(request),
+            token: device.token,
+            apnsID: isUpperCase ? Self.upperCased(apnsID) : apnsID,
+            isNamedByClient: clientID != nil,
+            expiration: expiration ?? PushCommand.expirationAbsent,
+            priority: priority.rawValue,
+            wakes: wakes,
+            isDryRun: isDryRun,
+            topicCount: UInt8(name.utf8.count),
+            collapseIDCount: UInt8(collapseID.count),
+            payloadCount: UInt16(payload.utf8.count)
+        )
+        name.withByteView { topic in
+            payload.withByteView { payload in
+                collapseID.withByteView { self.batch.append(push, topic: topic, collapseID: $0, payload: payload) }
+            }
+        }
+    }
+
+    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4) {
+        let subscription = SubscriptionRequest(slots: slots, devices: [])
+        self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
+    }
+
+    func endStream(_ request: Int) { self.batch.append(.streamEnded(Self.address(request))) }
+
+    func pauseStream(_ request: Int, _ isPaused: Bool) {
+        self.batch.append(.streamPaused(Self.address(request), isPaused))
+    }
+
+    func changeSlots(_ request: Int, to slots: Int) { self.batch.append(.slotsChanged(Self.address(request), slots)) }
+
+    func lose(_ wake: WakeID, on request: Int, takingBackAttempt: Bool) {
+        self.batch.append(.lost(Self.address(request), wake, takingBackAttempt: takingBackAttempt))
+    }
+
+    func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
+        self.ask(request, .reportResult, .report(Named(wake), .push(result)))
+    }
+
+    func extend(_ request: Int, _ wake: WakeID) {
+        self.ask(request, .extendWake, .extend(Named(wake), milliseconds: nil))
+    }
+
+    func release(_ request: Int, _ wake: WakeID, _ reason: String = "no interpreter") {
+        self.ask(request, .releaseWake, .release(Named(wake), reason: reason))
+    }
+
+    func drainStream(_ request: Int, _ stream: Int) {
+        self.ask(request, .drainStream, .drainStream(Self.address(stream)))
+    }
+
+    func register(_ request: Int, _ device: some RigDevice, topic: Int = 0) {
+        self.ask(request, .registerDevice, .register(device.token, topic: Self.topic(topic)))
+    }
+
+    func unregister(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .removeDevice, .unregister(Named(device.token)))
+    }
+
+    func conditions(_ request: Int, _ device: some RigDevice, _ change: (inout ConditionsReport) -> Void) {
+        var report = ConditionsReport()
+        change(&report)
+        self.ask(request, .reportConditions, .conditions(Named(device.token), report))
+    }
+
+    func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
+        let verb = EngineVerb.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
+        self.ask(request, .simulateLaunch, verb)
+    }
+
+    func simulateExpiration(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .simulateExpiration, .simulateExpiration(Named(device.token)))
+    }
+
+    func explain(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .explainDevice, .explain(Named(device.token)))
+    }
+
+    func devicePushes(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
+    }
+
+    func deviceEvents(_ request: Int, _ device: some RigDevice, _ selection: EventSelection = EventSelection()) {
+        self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
+    }
+
+    /// Asks for the way of the push that request `number` sent.
+    func way(
+        _ request: Int,
+        of number: Int,
+        isUpperCase: Bool = false,
+        device: (some RigDevice)? = Int?.none
+    ) {
+        let apnsID = EngineRig.apnsID(UInt64(number))
+        let asked = isUpperCase ? Self.upperCased(apnsID) : apnsID
+        self.ask(request, .pushWay, .push(asked, device: device?.token))
+    }
+
+    /// Returns the identifier with every letter in upper case.
+    static func upperCased(_ apnsID: APNsID) -> APNsID {
+        var text = ByteBuffer()
+        apnsID.write(to: &text)
+        return text.view.string.uppercased().withByteView { APNsID($0) } ?? apnsID
+    }
+
+    func statistics(_ request: Int) { self.ask(request, .totals, .statistics) }
+
+    func statistics(_ request: Int, topic: Int) {
+        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic)))
+    }
+
+    func topics(_ request: Int) { self.ask(request, .topics, .topics) }
+
+    /// - Parameter named: the topics that the configuration names.
+    func metrics(_ request: Int, named topics: [Int] = []) {
+        let figures = GatewayFigures(
+            process: .read(),
+            startedAt: 1_000_500,
+            connections: [(role: .edge, count: 7), (role: .admin, count: 1)],
+            certificateExpiry: 2_000_000,
+            topics: topics.map { EngineRig.topicName($0) }
+        )
+        self.ask(request, .metrics, .metrics(figures))
+    }
+
+    func readiness(_ request: Int) { self.ask(request, .ready, .readiness) }
+
+    /// A push that a loop has refused by itself.
+    func rejected(_ reason: APNSReason, topic: Int = 0) {
+        self.batch.append(.rejected(reason: reason.index, topic: Self.topic(topic)))
+    }
+
+    func drain() { self.batch.append(.drain) }
+
+    func configure(_ configuration: EngineConfiguration, inForce: @escaping @Sendable (UInt32) -> Void = { _ in }) {
+        self.batch.append(.configure(EngineSettings(engine: configuration, inForce: inForce)))
+    }
+
+    /// Asks as the gateway's interface does: what becomes of it after a failure is what the operation declares.
+    func ask(_ request: Int, _ operation: Operation, _ verb: EngineVerb) {
+        self.batch.append(
+            .request(
+                EngineRequest(
+                    reply: Self.address(request),
+                    caller: self.caller,
+                    afterFailedStore: operation.afterFailedStore,
+                    verb
+                )
+            )
+        )
+    }
+
+    static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
+}
+
+extension Told {
+    /// Effects in plain words.
+    static func all(in effects: EffectBatch) -> [Told] {
+        var told: [Told] = []
+        effects.handOver { told.append(Told($0)) }
+        return told
+    }
+
+    private init(_ effect: Effect) {
+        switch effect {
+        case .pushAnswer(let reply): self.init(reply)
+        case .answer(let address, let outcome):
+            var body = JSONWriter()
+            outcome.write(to: &body)
+            let text = body.buffer.view.string
+            self.init(kind: .answer, request: address.number, status: outcome.status, text: text)
+        case .asked(let request): self.init(kind: .asked, request: request.reply.number)
+        case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
+        case .wake(let address, let wake):
+            self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
+        case .expired(let address, let wake, let reason):
+            let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","reason":"\#(reason.rawValue)"}"#
+            self.init(kind: .expired, request: address.number, text: text)
+        case .conditions(let address, _, let conditions):
+            var body = JSONWriter()
+            body.beginObject()
+            conditions.writeMembers(to: &body)
+            body.endObject()
+            self.init(kind: .conditions, request: address.number, text: body.buffer.view.string)
+        case .released(let address, let wake):
+            self.init(kind: .released, request: address.number, text: GatewayEngineRig.text(wake))
+        case .drained(let address): self.init(kind: .drained, request: address.number)
+        case .draining: self.init(kind: .draining)
+        }
+    }
+
+    private init(_ reply: PushReply) {
+        guard reply.reason == PushReply.accepted else {
+            let reason = APNSReason.allCases[Int(reply.reason)]
+            self.init(
+                kind: .push,
+                request: reply.address.number,
+                status: reason.status,
+                text: reason.rawValue,
+                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
+            )
+            return
+        }
+        let disposition = Disposition(rawValue: reply.disposition).map { "\($0.name)" } ?? ""
+        self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
+    }
+
+    /// A wake as its worker reads it; nothing of what is not characters throughout is taken for JSON.
+    private static func text(_ wake: Wake) -> String {
+        var writer = JSONWriter()
+        wake.write(to: &writer)
+        return writer.buffer.view.isUTF8 ? writer.buffer.view.string : ""
+    }
+}
+
+/// A history's thread alone, whose file is not there until it is let go on.
+final class HistoryRig {
+    let bell = Bell()
+    private let loop = LoopMailbox()
+    private let mayOpen = DispatchSemaphore(value: 0)
+    private let thread: HistoryThread
+
+    init() throws {
+        let (bell, mayOpen) = (self.bell, self.mayOpen)
+        self.loop.attach { bell.deliver() }
+        self.thread = try HistoryThread(
+            mailboxes: PerOutlet(self.loop),
+            onDropped: { bell.drop($0) },
+            makeFile: {
+                mayOpen.wait()
+                return HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+            }
+        )
+        try self.thread.open()
+    }
+
+    /// Hands over so many events of a device, and a question about it.
+    func submit(_ count: Int, of device: Int, asking request: Int) {
+        let now = Instant(milliseconds: 0)
+        let engine = EmbeddedEngine(
+            configuration: EngineRig.open(),
+            now: now,
+            historyKey: EngineRig.historyKey,
+            random: { (1, 2) }
+        )
+        let admission = EngineRig.topicName(0).withByteView { engine.register(device.token, topic: $0) }
+        guard case .device(let index) = admission else { preconditionFailure("registration is open") }
+        let number = HistoryEvent.device(of: device.token, EngineRig.historyKey)
+        let event = HistoryEvent(device: number, at: Instant(milliseconds: 1), kind: .conditions)
+        let offset = WallOffset(wall: 0, now: now)
+        var batch = HistoryBatch()
+        batch.events = Array(repeating: event, count: count)
+        batch.questions.append(
+            HistoryQuestion(
+                reply: Requests.address(request),
+                subject: .explanation(
+                    Explanation(
+                        device: engine.snapshot(index),
+                        webhook: nil,
+                        workers: .init(),
+                        policy: nil,
+                        now: now,
+                        offset: offset
+                    )
+                ),
+                key: EngineRig.historyKey,
+                offset: offset,
+                policies: PolicyVersions()
+            )
+        )
+        self.thread.submit(&batch)
+    }
+
+    /// Lets the file open, waits until everything was taken and the thread has ended, and gives what was answered.
+    func finish() -> [Told] {
+        self.mayOpen.signal()
+        self.thread.stop()
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        return Told.all(in: effects)
+    }
+}

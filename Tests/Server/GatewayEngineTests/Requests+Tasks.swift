@@ -1,0 +1,106 @@
+import Engine
+import Gateway
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// Requests of background tasks and sessions.
+extension Requests {
+    /// A stream that handles tasks and sessions.
+    ///
+    /// - `tasks`: identifiers or patterns.
+    func subscribe(
+        _ request: Int,
+        topic: Int = 0,
+        slots: Int = 4,
+        tasks: [String] = [],
+        sessions: [String] = [],
+        resources: [String] = [],
+        takesPushes: Bool = true,
+        reportsConditions: Bool = false
+    ) {
+        let subscription = SubscriptionRequest(
+            slots: slots,
+            takesPushes: takesPushes,
+            tasks: tasks.map { IdentifierPattern($0) },
+            sessions: sessions.map { IdentifierPattern($0) },
+            resources: resources,
+            reportsConditions: reportsConditions,
+            devices: []
+        )
+        self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
+    }
+
+    /// - `earliestBegin`: in milliseconds since 1970.
+    func submit(
+        _ request: Int,
+        _ device: some RigDevice,
+        _ identifier: String = "refresh",
+        _ kind: TaskSubmission.Kind = .appRefresh,
+        earliestBegin: Int64? = nil,
+        details: TaskDetails = TaskDetails()
+    ) {
+        let task = TaskRequest(
+            identifier: identifier,
+            kind: kind,
+            earliestBegin: earliestBegin,
+            details: details
+        )
+        self.ask(request, .submitTask, .submitTask(Named(device.token), task))
+    }
+
+    /// - `identifier`: nil for every request of the device.
+    func cancel(_ request: Int, _ device: some RigDevice, _ identifier: String?) {
+        self.ask(request, .cancelTask, .cancelTask(Named(device.token), identifier: identifier))
+    }
+
+    func listTasks(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .listTasks, .listTasks(Named(device.token)))
+    }
+
+    func allTasks(_ request: Int, _ question: TaskQuestion = TaskQuestion()) {
+        self.ask(request, .allTasks, .tasks(question))
+    }
+
+    func devices(_ request: Int, _ fill: (inout DeviceQuestion) -> Void = { _ in }) {
+        var question = DeviceQuestion()
+        fill(&question)
+        self.ask(request, .listDevices, .devices(question))
+    }
+
+    func allPushes(_ request: Int, _ fill: (inout PushQuestion) -> Void = { _ in }) {
+        var question = PushQuestion()
+        fill(&question)
+        self.ask(request, .listPushes, .pushes(question))
+    }
+
+    func resources(_ request: Int, topic: Int = 0) {
+        self.ask(request, .resources, .resources(topic: Self.topic(topic)))
+    }
+
+    func finish(_ request: Int, _ device: some RigDevice, _ session: String, _ count: UInt64 = 1, id: String? = nil) {
+        let finished = FinishedTransfers(session: session, count: count, id: id)
+        self.ask(request, .transfersFinished, .transfersFinished(Named(device.token), finished))
+    }
+
+    func report(_ request: Int, _ wake: WakeID, _ result: TaskResult) {
+        self.ask(request, .reportResult, .report(Named(wake), .task(result)))
+    }
+
+    func progress(_ request: Int, _ wake: WakeID, _ completed: UInt64, of total: UInt64 = 100) {
+        let progress = TaskProgress(completed: completed, total: total)
+        self.ask(request, .reportProgress, .progress(Named(wake), progress))
+    }
+
+    func simulateLaunch(_ request: Int, _ device: some RigDevice, of identifier: String) {
+        self.ask(request, .simulateTaskLaunch, .simulateTaskLaunch(Named(device.token), identifier: identifier))
+    }
+
+    func simulateExpiration(_ request: Int, _ device: some RigDevice, of identifier: String) {
+        self.ask(
+            request,
+            .simulateTaskExpiration,
+            .simulateTaskExpiration(Named(device.token), identifier: identifier)
+        )
+    }
+}

@@ -1,0 +1,196 @@
+import Policy
+
+/// What the clients of a simulated engine room sent and were told, through all its lives.
+struct RoomClients {
+    struct Stream {
+        let topic: Int
+        let slots: Int
+        var wakes: Set<String> = []
+    }
+
+    struct Report {
+        let wake: String
+        let result: FetchResult
+        /// By the uptime in milliseconds.
+        let sentAt: Int64
+        /// The same result was answered 204 before.
+        var isRepeated = false
+    }
+
+    /// The device of each push, by its request.
+    var sent: [Int: Int] = [:]
+    /// Pushes that were answered 200.
+    private(set) var accepted: Set<Int> = []
+    /// The streams of this life, by their requests.
+    var streams: [Int: Stream] = [:]
+    /// Wakes that workers have and did not report: their streams.
+    private(set) var held: [String: Int] = [:]
+    /// Every wake that ever came.
+    private(set) var wakes: Set<String> = []
+    /// Results that wait for their answers, by their requests.
+    var reports: [Int: Report] = [:]
+    /// The last wake of each device that came in this life.
+    private var lastWakes: [String: String] = [:]
+    /// Results of this life that were answered 204, and when they were sent, by the uptime in milliseconds.
+    private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
+    /// The answers to what was asked, by request.
+    var answers: [Int: Told] = [:]
+    /// Every request that was answered.
+    private var answered: Set<Int> = []
+    /// Something was refused because the store has failed.
+    private(set) var hasMetFailure = false
+
+    /// The gateway is another one; streams and what was under way are gone.
+    mutating func restarted() {
+        self.streams = [:]
+        self.held = [:]
+        self.reports = [:]
+        self.answers = [:]
+        self.settled = [:]
+        self.lastWakes = [:]
+        self.hasMetFailure = false
+    }
+
+    /// A result that is answered 204 if it comes again now: a device's last wakes are remembered for ten minutes.
+    func rememberedResult(at now: Int64) -> (wake: String, result: FetchResult)? {
+        let remembered = self.settled.filter { wake, settled in
+            now - settled.at < 600_000 && self.lastWakes.values.contains(wake)
+        }
+        return remembered.min { $0.key < $1.key }.map { ($0.key, $0.value.result) }
+    }
+
+    /// A worker leaves.
+    mutating func ended(_ stream: Int) {
+        self.streams[stream] = nil
+        self.held = self.held.filter { $0.value != stream }
+    }
+
+    /// - Returns: what is wrong with it.
+    mutating func take(_ told: Told) -> String? {
+        if told.isAnswer {
+            guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
+            if told.status == 503 { self.hasMetFailure = true }
+        }
+        switch told.kind {
+        case .push: return self.takePush(told)
+        case .answer: return self.takeAnswer(told)
+        case .wake: return self.takeWake(told)
+        case .expired:
+            guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
+            else { return "a wake expired that is not in flight there: \(told)" }
+            self.release(wake)
+        case .released: self.release(told.text)
+        case .asked, .subscribed, .conditions, .drained, .draining: break
+        }
+        return nil
+    }
+
+    private mutating func release(_ wake: String) {
+        guard let stream = self.held.removeValue(forKey: wake) else { return }
+        self.streams[stream]?.wakes.remove(wake)
+    }
+
+    private mutating func takePush(_ told: Told) -> String? {
+        guard told.status == 200 else { return told.status == 503 ? nil : "a push is refused: \(told)" }
+        guard self.sent[told.request] != nil else { return "an answer to no push: \(told)" }
+        self.accepted.insert(told.request)
+        return nil
+    }
+
+    private mutating func takeAnswer(_ told: Told) -> String? {
+        guard let report = self.reports.removeValue(forKey: told.request) else {
+            self.answers[told.request] = told
+            return nil
+        }
+        if told.status == 204 {
+            guard !report.isRepeated else { return nil }
+            self.settled[report.wake] = (report.result, report.sentAt)
+            self.release(report.wake)
+            return nil
+        }
+        if told.status == 503 { return nil }
+        // A wake may have expired, or been reported before, while its result was on the way.
+        if report.isRepeated { return "a result that was answered 204 is answered \(told) when it comes again" }
+        return [404, 409, 410].contains(told.status) ? nil : "a result is answered \(told)"
+    }
+
+    private mutating func takeWake(_ told: Told) -> String? {
+        guard let wake = told.string("wake") else { return "a wake without a name: \(told)" }
+        guard self.wakes.insert(wake).inserted else { return "wake \(wake) came twice" }
+        self.lastWakes[told.string("device") ?? ""] = wake
+        // A worker that has left does not get it.
+        guard let stream = self.streams[told.request] else { return nil }
+        if let identifier = told.string("apnsID"), let device = told.string("device") {
+            let push = self.sent.keys.first { GatewayEngineRig.apnsID($0) == identifier }
+            guard let push, self.sent[push].map({ GatewayEngineRig.token($0) }) == device else {
+                return "wake \(wake) carries a push of another device"
+            }
+        }
+        self.held[wake] = told.request
+        self.streams[told.request]?.wakes.insert(wake)
+        if stream.wakes.count >= stream.slots { return "stream \(told.request) has more wakes than slots" }
+        return nil
+    }
+}
+
+/// The counters of all topics, as statistics tell them.
+struct RoomBooks: Hashable {
+    let accepted: Int64
+    let completed: Int64
+    let coalesced: Int64
+    let discarded: Int64
+    let pending: Int64
+    let inFlight: Int64
+    let launched: Int64
+
+    init?(_ told: Told) {
+        func pushes(_ name: String) -> Int64? { told.integer("pushes", name) }
+        guard let accepted = pushes("accepted"), let completed = pushes("completed"),
+            let coalesced = pushes("coalesced"), let pending = pushes("pending"), let inFlight = pushes("inFlight"),
+            let launched = told.integer("wakes", "launched"),
+            let discarded = told.value(["pushes", "discarded"]) as? [String: Any]
+        else { return nil }
+        self.accepted = accepted
+        self.completed = completed
+        self.coalesced = coalesced
+        self.discarded = discarded.values.reduce(0) { $0 + (($1 as? Int).map(Int64.init) ?? 0) }
+        self.pending = pending
+        self.inFlight = inFlight
+        self.launched = launched
+    }
+
+    var balance: Bool {
+        self.accepted == self.completed + self.coalesced + self.discarded + self.pending + self.inFlight
+    }
+}
+
+/// What happened in simulations, so that a property cannot hold because nothing did.
+struct RoomCoverage {
+    enum Event: String, CaseIterable {
+        case death, deathInCommit, failedStart, failedCommit, wake, expired, released, push, wayTold
+        case wallSetBack, wallSetForward, policyTimeTold
+    }
+
+    private var counts: [Event: Int] = [:]
+
+    subscript(event: Event) -> Int { self.counts[event] ?? 0 }
+
+    mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
+
+    mutating func add(_ told: [Told]) {
+        for each in told {
+            switch each.kind {
+            case .wake: self.note(.wake)
+            case .expired: self.note(.expired)
+            case .released: self.note(.released)
+            case .push where each.status == 200: self.note(.push)
+            default: break
+            }
+        }
+    }
+
+    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+
+    /// What never happened, by name.
+    var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
+}

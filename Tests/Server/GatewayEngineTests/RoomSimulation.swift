@@ -1,0 +1,367 @@
+import Engine
+import Foundation
+import Gateway
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// The production engine room in virtual time, between faulty providers and workers, on a medium that fails and dies.
+///
+/// What it is held to is written from the side of its clients: they know what they sent and what they were told.
+final class RoomSimulation {
+    private static let deviceCount = 6
+    private static let topicCount = 2
+    private static let configuration = EngineRig.open([
+        (.launchInterval, 60), (.executionWindow, 20), (.dailyLaunches, 40), (.budgetWindow, 3600), (.maxAttempts, 3),
+        (.immediateBurst, 2), (.immediateRefill, 300), (.defaultTTL, 7200),
+    ])
+
+    private let medium: any SimulatedMedium
+    private let faultsEvery: Int
+    private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
+    private let seed: UInt64
+    private var generator: SeededGenerator
+
+    private var room: Room?
+    /// Requests and streams of all lives have numbers of their own.
+    private var requests = 0
+    /// How many steps the engines have made; at every third the store rests.
+    private var steps = 0
+    private var clients = RoomClients()
+    private var policyTime = RoomPolicyTime()
+    /// How often the machine has started.
+    private var boots: UInt64 = 1
+    private(set) var coverage = RoomCoverage()
+    private var fault: String?
+
+    /// One life of the engine room.
+    private struct Room {
+        let engine: any GatewayEngine
+        let committer: SteppedCommitter
+        let history: SteppedHistory
+        let loop: LoopMailbox
+    }
+
+    /// - Parameter faultsEvery: something fails or dies once in so many steps, on average; 0 for never.
+    init(seed: UInt64, on medium: any SimulatedMedium, faultsEvery: Int) {
+        self.seed = seed
+        self.generator = SeededGenerator(seed: seed)
+        self.medium = medium
+        self.faultsEvery = faultsEvery
+    }
+
+    /// Lives through so many steps, then quiet until every push has ended.
+    ///
+    /// - Returns: the first thing that was wrong.
+    func run(steps: Int) -> String? {
+        self.start()
+        for step in 0..<steps where self.fault == nil {
+            self.pass(self.generator.pick([0, 1, 250, 1000, 5000, 30_000, 61_000] as [Int64]))
+            self.step { for _ in 0..<self.generator.number(in: 0...3) { self.act($0) } }
+            if self.generator.once(in: 2) { self.commit() }
+            if self.generator.once(in: 40) { self.setWallClock() }
+            if self.generator.once(in: 10) { self.checkPolicyTime() }
+            if self.faultsEvery > 0, self.generator.once(in: self.faultsEvery) { self.fail() }
+            if let fault = self.fault { return "step \(step): \(fault)" }
+        }
+        self.calm()
+        return self.fault
+    }
+
+    private func wrong(_ what: String) { self.fault = self.fault ?? what }
+}
+
+// MARK: - Lives
+
+extension RoomSimulation {
+    private func start() {
+        if self.faultsEvery > 0, self.generator.once(in: 3) { self.medium.planFault(&self.generator) }
+        for _ in 0..<5 where self.fault == nil {
+            do throws(StoreError) {
+                return try self.tryToStart()
+            } catch {
+                self.coverage.note(.failedStart)
+                if self.faultsEvery == 0 { self.wrong("a start failed by itself: \(error.message)") }
+                self.medium.clearFaults()
+                self.room = nil
+                self.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
+            }
+        }
+        self.wrong("no start succeeds")
+    }
+
+    private func tryToStart() throws(StoreError) {
+        let loop = LoopMailbox()
+        let history = SteppedHistory(self.medium, PerOutlet(loop))
+        var committer: SteppedCommitter?
+        let engine = try EmbeddedGatewayEngine(
+            configuration: Self.configuration,
+            historyKey: EngineRig.historyKey,
+            world: self.world(),
+            makeCommitter: { store, outlet, _ throws(StoreError) in
+                let made = SteppedCommitter(store, outlet)
+                committer = made
+                return made
+            },
+            store: try self.medium.open(),
+            outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
+            ring: {},
+            onFailure: { _ in }
+        )
+        guard let committer else { return self.wrong("an engine with a store has no committer") }
+        self.room = Room(engine: engine, committer: committer, history: history, loop: loop)
+        self.clients.restarted()
+        self.checkPolicyTime(isStart: true)
+        self.checkBooks("after a start") { $0.inFlight == 0 }
+    }
+
+    private func world() -> EngineWorld {
+        let lives = self.coverage[.death] + self.coverage[.failedStart]
+        let seed = self.seed &+ UInt64(lives)
+        return EngineWorld(self.clock, seed: seed, bootID: self.bootID)
+    }
+
+    /// What tells this boot from others; nil on a machine that does not say.
+    private var bootID: BootID? {
+        self.seed.isMultiple(of: 4) ? nil : BootID(first: self.boots, second: self.seed)
+    }
+
+    /// The medium fails at one of its next operations, or the process dies here.
+    private func fail() {
+        if self.generator.once(in: 2) { return self.medium.planFault(&self.generator) }
+        self.die()
+    }
+
+    private func die() {
+        let death = self.generator.pick(SimulatedDeath.allCases)
+        self.coverage.note(.death)
+        if self.room?.committer.isBusy == true { self.coverage.note(.deathInCommit) }
+        self.room = nil
+        self.medium.clearFaults()
+        self.medium.die(death, &self.generator)
+        let off = self.generator.pick([0, 1, 1000, 60_000] as [Int64])
+        self.pass(off)
+        if death == .powerLoss { self.reboot() }
+        self.policyTime.restarted(isSameBoot: death == .kill && self.bootID != nil)
+        self.start()
+    }
+
+    private func reboot() {
+        self.boots += 1
+        self.clock.change { $0.reboot() }
+        if self.generator.once(in: 2) { self.setWallClock() }
+    }
+
+    /// Somebody sets the wall clock, or the machine came up with a wrong one.
+    private func setWallClock() {
+        let change = self.generator.pick([-7_200_000, -600_000, 60_000, 900_000] as [Int64])
+        self.coverage.note(change < 0 ? .wallSetBack : .wallSetForward)
+        self.clock.change { $0.stepWall(by: change) }
+    }
+
+    private func pass(_ milliseconds: Int64) { self.clock.change { $0.pass(milliseconds) } }
+
+    private func commit() {
+        self.room?.committer.commit()
+        self.take()
+    }
+
+    /// One step of the engine, with what clients ask in it.
+    private func step(_ fill: (Requests) -> Void) {
+        guard let engine = self.room?.engine else { return }
+        let requests = Requests()
+        fill(requests)
+        requests.batch.notePushesLeave()
+        self.steps += 1
+        self.room?.committer.isResting = self.steps % 3 == 0
+        _ = engine.step(requests.batch)
+        self.take()
+        guard self.clients.hasMetFailure else { return }
+        // A gateway whose store has failed is ended, sooner or later.
+        self.coverage.note(.failedCommit)
+        if self.faultsEvery == 0 { self.wrong("a commit failed by itself") }
+        self.die()
+    }
+
+    /// Clients take what was let out.
+    private func take() {
+        guard let loop = self.room?.loop else { return }
+        var effects = EffectBatch()
+        loop.take(into: &effects)
+        let told = Told.all(in: effects)
+        for thing in told {
+            if let fault = self.clients.take(thing) { self.wrong(fault) }
+            if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }
+        }
+        self.coverage.add(told)
+    }
+
+    /// Asks, and runs the engine until the answer is there; nil when its store has failed meanwhile.
+    private func ask(_ fill: (Requests, Int) -> Void) -> Told? {
+        self.requests += 1
+        let number = self.requests
+        self.step { fill($0, number) }
+        for _ in 0..<6 {
+            if let told = self.clients.answers.removeValue(forKey: number) { return told }
+            self.commit()
+            self.step { _ in }
+        }
+        return self.clients.answers.removeValue(forKey: number)
+    }
+}
+
+// MARK: - What clients do
+
+extension RoomSimulation {
+    private func act(_ requests: Requests) {
+        self.requests += 1
+        let number = self.requests
+        let device = self.generator.number(below: Self.deviceCount)
+        let topic = device % Self.topicCount
+        switch self.generator.number(below: 20) {
+        case 0..<10:
+            let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
+            let expiration = self.generator.once(in: 5) ? self.clock.now.wall / 1000 + 40 : nil
+            self.clients.sent[number] = device
+            self.policyTime.sent(number, to: device, at: self.clock.now.boot)
+            requests.push(number, device, topic: topic, priority, expiration: expiration)
+        case 10..<13 where self.clients.streams.count < 4:
+            let slots = self.generator.number(in: 1...3)
+            self.clients.streams[number] = RoomClients.Stream(topic: topic, slots: slots)
+            requests.subscribe(number, topic: topic, slots: slots)
+        case 13: if let stream = self.someStream() { self.end(stream, requests) }
+        case 14..<17: self.report(number, requests)
+        case 17:
+            requests.conditions(number, device) { $0.appState = self.generator.once(in: 3) ? .active : .background }
+        case 18: requests.simulateLaunch(number, device)
+        default: requests.simulateExpiration(number, device)
+        }
+    }
+
+    private func end(_ stream: Int, _ requests: Requests) {
+        self.clients.ended(stream)
+        requests.endStream(stream)
+    }
+
+    private func report(_ number: Int, _ requests: Requests) {
+        let now = self.clock.now.boot
+        if self.generator.once(in: 4), let (name, result) = self.clients.rememberedResult(at: now) {
+            guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
+            self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now, isRepeated: true)
+            return requests.report(number, wake, result)
+        }
+        let held = self.clients.held.keys.sorted()
+        guard !held.isEmpty else { return }
+        let name = self.generator.pick(held)
+        let result = self.generator.pick([.newData, .noData, .failed] as [FetchResult])
+        guard let wake = Self.wake(name) else { return self.wrong("\(name) names no wake") }
+        self.clients.reports[number] = RoomClients.Report(wake: name, result: result, sentAt: now)
+        requests.report(number, wake, result)
+    }
+
+    private func someStream() -> Int? {
+        let streams = self.clients.streams.keys.sorted()
+        return streams.isEmpty ? nil : self.generator.pick(streams)
+    }
+
+    private static func wake(_ name: String) -> WakeID? { Array(name.utf8).withByteView { WakeID($0) } }
+
+    /// Nothing fails any more, and good workers come: every push ends, and can say how.
+    private func calm() {
+        self.medium.clearFaults()
+        self.die()
+        for topic in 0..<Self.topicCount {
+            _ = self.ask { requests, number in
+                self.clients.streams[number] = RoomClients.Stream(topic: topic, slots: 4)
+                requests.subscribe(number, topic: topic)
+            }
+        }
+        var rounds = 0
+        var last: RoomBooks?
+        while self.fault == nil {
+            rounds += 1
+            guard rounds < 4000 else {
+                return self.wrong("something never ends: \(last.map { "\($0)" } ?? "no books")")
+            }
+            // Questions alone are answered from what is durable, and tell nobody that the store has failed.
+            if self.room?.committer.hasFailed == true { self.die() }
+            self.pass(5000)
+            self.step { requests in
+                for name in self.clients.held.keys.sorted() {
+                    guard let wake = Self.wake(name) else { continue }
+                    self.requests += 1
+                    let sentAt = self.clock.now.boot
+                    self.clients.reports[self.requests] = RoomClients.Report(
+                        wake: name,
+                        result: .newData,
+                        sentAt: sentAt
+                    )
+                    requests.report(self.requests, wake, .newData)
+                }
+            }
+            self.commit()
+            guard rounds.isMultiple(of: 20), let books = self.checkBooks("in the end") else { continue }
+            last = books
+            if books.pending + books.inFlight == 0 { break }
+        }
+        self.checkWays()
+    }
+}
+
+// MARK: - What holds
+
+extension RoomSimulation {
+    /// Every push that was accepted is in one place, and none that was answered is missing.
+    @discardableResult
+    private func checkBooks(_ when: String, _ holds: (RoomBooks) -> Bool = { _ in true }) -> RoomBooks? {
+        guard let told = self.ask({ $0.statistics($1) }), self.fault == nil else { return nil }
+        guard let books = RoomBooks(told) else {
+            self.wrong("\(when) statistics are \(told)")
+            return nil
+        }
+        if !books.balance || !holds(books) { self.wrong("\(when) the books are \(books)") }
+        if books.accepted < self.clients.accepted.count {
+            self.wrong("\(when) \(books.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200")
+        }
+        if books.accepted > self.clients.sent.count { self.wrong("\(when) more pushes are counted than were sent") }
+        if books.launched < self.clients.wakes.count {
+            self.wrong("\(when) \(books.launched) launches are counted, and \(self.clients.wakes.count) came")
+        }
+        return books
+    }
+
+    /// - Parameter isStart: the gateway has just started.
+    private func checkPolicyTime(isStart: Bool = false) {
+        guard let device = self.policyTime.device, let told = self.ask({ $0.explain($1, device) }), self.fault == nil
+        else { return }
+        guard let registered = told.integer("registeredAt") else {
+            return self.wrong("a device of a push that was answered 200 is not registered: \(told)")
+        }
+        let clock = self.clock.now
+        self.coverage.note(.policyTimeTold)
+        if let fault = self.policyTime.tell(clock.wall - registered, at: clock.boot, isStart: isStart) {
+            self.wrong(fault)
+        }
+    }
+
+    /// Every push that was answered 200 has a way that has ended, and the ways add up to the books.
+    private func checkWays() {
+        guard let books = self.checkBooks("at last") else { return }
+        var ends: [String: Int64] = [:]
+        for push in self.clients.sent.keys.sorted() where self.fault == nil {
+            guard let told = self.ask({ $0.way($1, of: push) }) else { return self.wrong("no answer about a push") }
+            guard told.status == 200, let state = told.string("state") else {
+                if self.clients.accepted.contains(push) {
+                    self.wrong("push \(push) was answered 200, and its way: \(told)")
+                }
+                continue
+            }
+            ends[state, default: 0] += 1
+        }
+        let counted = ["completed": books.completed, "coalesced": books.coalesced, "discarded": books.discarded]
+        if self.fault == nil, ends != counted.filter({ $0.value > 0 }) {
+            self.wrong("the ways end as \(ends), and the books say \(counted)")
+        }
+        self.coverage.note(.wayTold, Int(ends.values.reduce(0, +)))
+    }
+}

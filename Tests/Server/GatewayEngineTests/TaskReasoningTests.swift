@@ -1,0 +1,277 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Why a task waits, and what answers show of it", .timeLimit(.minutes(15)))
+struct TaskReasoningTests {
+    /// A desk with a registered device, on which every task is permitted.
+    private func rig(_ parameters: [(TaskParameters.Name, Double)] = []) throws -> DeskRig {
+        var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
+        configuration.permittedTasks = .all
+        for (name, value) in parameters { try configuration.policy.tasks.set(name, to: value) }
+        let rig = DeskRig(configuration)
+        rig.perform { $0.register(1, 1) }
+        _ = rig.heard()
+        return rig
+    }
+
+    /// The body of the one answer to what is asked.
+    private func answer(_ rig: DeskRig, _ ask: (Requests) -> Void) throws -> JSONValue {
+        _ = rig.heard()
+        rig.perform { ask($0) }
+        for case .answer(_, let outcome) in rig.heard() {
+            var writer = JSONWriter()
+            outcome.write(to: &writer)
+            return try JSONReader.read(writer.buffer.view.string)
+        }
+        throw RigFailure("nothing was answered")
+    }
+
+    /// The member of a task in a device's list.
+    private func member(
+        _ rig: DeskRig,
+        _ name: String,
+        of state: String = "waiting",
+        _ index: Int = 0
+    ) throws -> String {
+        let list = try self.answer(rig) { $0.listTasks(90, 1) }
+        guard case .array(let tasks)? = list[state], tasks.indices.contains(index) else { return "" }
+        guard case .string(let text)? = tasks[index][name] else { return tasks[index][name]?.described ?? "" }
+        return text
+    }
+
+    /// What is listed of all devices.
+    private func listed(
+        _ rig: DeskRig,
+        _ question: TaskQuestion,
+        _ caller: Caller = .gateway
+    ) throws -> [JSONValue] {
+        _ = rig.heard()
+        rig.perform {
+            $0.caller = caller
+            $0.allTasks(9, question)
+        }
+        rig.requests.writeNextLongList(rig.workspace())
+        for case .answer(_, let outcome) in rig.heard() {
+            var writer = JSONWriter()
+            outcome.write(to: &writer)
+            guard case .array(let tasks)? = try JSONReader.read(writer.buffer.view.string)["tasks"] else { break }
+            return tasks
+        }
+        throw RigFailure("nothing was answered")
+    }
+
+    @Test(
+        "What holds a task is named with what ends the hold",
+        arguments: [
+            ("forceQuit", "the app was force-quit, and launches once appState is reported as background"),
+            ("backgroundRefresh", "background refresh is denied, and launches once it is reported as available"),
+            ("active", "the device is in use, and launches once appState is reported as background"),
+            ("network", "the device has no network, which it needs"),
+            ("power", "it requires external power and the device is not charging"),
+            ("lowPower", "the device is in low power mode"), ("thermal", "the thermal state is serious"),
+            ("battery", "the battery is at 1 %, below the critical"),
+        ]
+    )
+    func holds(code: String, words: String) throws {
+        let rig = try self.rig()
+        rig.perform { requests in
+            requests.submit(2, 1, "clean", .processing(code == "power" ? .externalPower : .network))
+            requests.conditions(3, 1) { report in
+                switch code {
+                case "forceQuit": report.appState = .forceQuit
+                case "backgroundRefresh": report.backgroundRefresh = .denied
+                case "active": report.appState = .active
+                case "network": report.network = false
+                case "lowPower": report.lowPowerMode = true
+                case "thermal": report.thermalState = .serious
+                case "battery": report.batteryLevel = 0.01
+                default: break
+                }
+            }
+        }
+        #expect(try self.member(rig, "held") == code)
+        let why = try self.member(rig, "why")
+        #expect(why.hasPrefix("The processing task is held because \(words)"), "\(why)")
+        #expect(why.hasSuffix("."))
+    }
+
+    @Test("A device that nobody uses holds refreshes, and says since when")
+    func usage() throws {
+        let rig = try self.rig([(.usageWindow, 100)])
+        rig.perform { requests in
+            requests.conditions(2, 1) { $0.appState = .active }
+            requests.conditions(3, 1) { $0.appState = .background }
+            requests.submit(4, 1)
+        }
+        _ = rig.dispatcher.advance(to: rig.rig.engine.now + 100_000, devicesMax: 10)
+        #expect(try self.member(rig, "held") == "usage")
+        let why = try self.member(rig, "why")
+        #expect(why.contains("for longer than the 100 s of usageWindow; it launches after the next use."), "\(why)")
+    }
+
+    @Test("What waits for its time says until when and why")
+    func times() throws {
+        let rig = try self.rig()
+        let now = DeskRig.offset.wall(rig.rig.engine.now)
+        rig.perform { $0.submit(2, 1, earliestBegin: now + 30_000) }
+        #expect(try self.member(rig, "why").hasPrefix("The refresh waits for its earliest beginning at "))
+        #expect(try self.member(rig, "eligibleAt") == "\(now + 30_000)")
+        #expect(try self.member(rig, "earliestBegin") == "\(now + 30_000)")
+        rig.perform {
+            $0.subscribe(3, tasks: ["clean"])
+            $0.push(4, 1)
+            $0.submit(5, 1)
+            $0.submit(6, 1, "clean", .processing([]))
+            $0.simulateExpiration(7, 1, of: "clean")
+            $0.submit(8, 1, "clean", .processing([]))
+        }
+        #expect(try self.member(rig, "why").contains("the last launch was at "))
+        #expect(try self.member(rig, "why").contains("launches of priority 5 are "))
+        let processing = try self.member(rig, "why", 1)
+        #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled 1 times"))
+    }
+
+    @Test("What waits for a lane or for a worker says for which")
+    func slots() throws {
+        let rig = try self.rig()
+        rig.perform { $0.submit(2, 1, "clean", .processing([])) }
+        #expect(try self.member(rig, "held") == "worker")
+        #expect(
+            try self.member(rig, "why")
+                == "The processing task is due, but no stream of \(EngineRig.topicName(0)) takes task=clean of this "
+                + "device: start a worker that subscribes with it."
+        )
+        rig.perform {
+            $0.subscribe(3, tasks: ["clean"])
+            $0.submit(4, 1, "other", .processing([]))
+        }
+        #expect(try self.member(rig, "why", of: "running").hasPrefix("The processing task has been running since "))
+        #expect(
+            try self.member(rig, "deadline", of: "running") == "\(DeskRig.offset.wall(rig.rig.engine.now) + 600_000)"
+        )
+        rig.perform {
+            $0.conditions(5, 1) { $0.appState = .active }
+            $0.subscribe(6, tasks: ["export"])
+            $0.submit(7, 1, "export", .continued(.queue), details: TaskDetails(title: "A"))
+            $0.submit(8, 1, "export", .continued(.queue), details: TaskDetails(title: "B"))
+        }
+        let why = try self.member(rig, "why", 1)
+        #expect(why.hasPrefix("The continued task waits until fewer than 1 continued tasks of the device are running"))
+        #expect(why.hasSuffix("now those are export."), "\(why)")
+    }
+
+    @Test(
+        "What no connected worker takes says so, and what those are too busy for that take it says that",
+        arguments: [
+            Wait(tasks: "a.*", offers: [], name: "a.b", needs: [], isTaken: true),
+            Wait(tasks: "a.*", offers: [], name: "a", needs: [], isTaken: false),
+            Wait(tasks: "a", offers: ["gpu"], name: "a", needs: ["gpu"], isTaken: true),
+            Wait(tasks: "a", offers: [], name: "a", needs: ["gpu"], isTaken: false),
+            Wait(tasks: "a", offers: ["disk", "gpu", "npu"], name: "a", needs: ["npu", "gpu"], isTaken: true),
+            Wait(tasks: "a", offers: ["disk", "gpu"], name: "a", needs: ["npu", "gpu"], isTaken: false),
+        ]
+    )
+    func takers(wait: Wait) throws {
+        let rig = try self.rig()
+        rig.perform {
+            $0.register(2, 2)
+            $0.subscribe(3, slots: 1, tasks: [wait.tasks, "busy"], resources: wait.offers, takesPushes: false)
+            $0.submit(4, 2, "busy", .processing([]))
+            $0.conditions(5, 1) { $0.appState = .active }
+            $0.submit(6, 1, wait.name, .continued(.queue), details: TaskDetails(resources: wait.needs))
+        }
+        let what = (["task=\(wait.name)"] + wait.needs.map { "resource=\($0)" }).joined(separator: " and ")
+        let start = "The continued task is due, but no stream of \(EngineRig.topicName(0)) "
+        let why =
+            wait.isTaken
+            ? "\(start)that takes \(what) of this device has a free slot: it launches once one has; start another "
+                + "worker, or give one more slots."
+            : "\(start)takes \(what) of this device: start a worker that subscribes with it."
+        #expect(try self.member(rig, "why") == why)
+        #expect(try self.member(rig, "held") == "worker")
+        #expect(try self.listed(rig, TaskQuestion(state: .waiting)).map { $0["why"] } == [.string(why)])
+    }
+
+    struct Wait: Sendable {
+        /// What the only stream takes.
+        let tasks: String
+        let offers: [String]
+        let name: String
+        let needs: [String]
+        let isTaken: Bool
+    }
+
+    @Test("Each kind shows what it was submitted with")
+    func members() throws {
+        let rig = try self.rig()
+        rig.perform {
+            $0.conditions(2, 1) { $0.appState = .active }
+            $0.submit(3, 1, "export", .continued(.queue), details: TaskDetails(title: "A", resources: ["gpu"]))
+            $0.submit(4, 1, "clean", .processing(.externalPower))
+            $0.finish(5, 1, "uploads", 7)
+        }
+        let list = try self.answer(rig) { $0.listTasks(6, 1) }
+        guard case .array(let waiting)? = list["waiting"], waiting.count == 3 else {
+            throw RigFailure("the list is \(list)")
+        }
+        func names(_ index: Int) -> Set<String> { Set(waiting[index].members.map(\.name)) }
+        let common: Set = ["kind", "submittedAt", "attempts", "eligibleAt", "held", "why"]
+        #expect(names(0) == common.union(["identifier", "title", "resources"]))
+        #expect(
+            names(1)
+                == common.union([
+                    "identifier", "earliestBegin", "requiresNetworkConnectivity", "requiresExternalPower",
+                ])
+        )
+        #expect(names(2) == common.union(["session", "count"]))
+        #expect(waiting[1]["requiresExternalPower"] == .bool(true) && waiting[1]["earliestBegin"] == .null)
+    }
+
+    @Test("All devices are listed together, as far as a caller reaches them and the filters say")
+    func allTasks() throws {
+        let rig = try self.rig()
+        rig.perform {
+            $0.register(2, 2, topic: 1)
+            $0.submit(3, 1, "a")
+            $0.submit(4, 2, "b", .processing([]))
+        }
+        func names(_ question: TaskQuestion, _ caller: Caller = .gateway) throws -> [String] {
+            try self.listed(rig, question, caller).map {
+                "\($0["identifier"]?.described ?? "") \($0["state"]?.described ?? "")"
+            }.sorted()
+        }
+        let (one, other) = (#""a" "waiting""#, #""b" "waiting""#)
+        #expect(try names(TaskQuestion()) == [one, other])
+        #expect(try names(TaskQuestion(topic: EngineRig.topicName(1))) == [other])
+        #expect(try names(TaskQuestion(kind: .appRefresh)) == [one])
+        #expect(try names(TaskQuestion(state: .running)) == [])
+        #expect(try names(TaskQuestion(topic: "never.seen")) == [])
+        let scoped = try Caller.ofTopics([1])
+        #expect(try names(TaskQuestion(), scoped) == [other])
+        #expect(try names(TaskQuestion(topic: EngineRig.topicName(0)), scoped) == [])
+        // A topic that the gateway has never seen stands for none, not for all.
+        #expect(try names(TaskQuestion(topic: "never.seen"), scoped) == [])
+        let stranger = try Caller.ofTopics([7])
+        #expect(try names(TaskQuestion(), stranger) == [])
+        #expect(try names(TaskQuestion(topic: EngineRig.topicName(7)), stranger) == [])
+        #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
+    }
+
+    @Test("An operator of some topics finds tasks in the order in which whoever reaches all of them does")
+    func order() throws {
+        let rig = try self.rig()
+        rig.perform {
+            for device in 2...7 { $0.register(device, device, topic: device % 2) }
+            for device in 2...7 { $0.submit(10 + device, device, "a\(device)") }
+        }
+        func names(_ caller: Caller) throws -> [String] {
+            try self.listed(rig, TaskQuestion(), caller).map { $0["identifier"]?.described ?? "" }
+        }
+        #expect(try names(.gateway) == (2...7).map { "\"a\($0)\"" })
+        #expect(try names(Caller.ofTopics([0, 1])) == names(.gateway))
+    }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import Gateway
+import HTTPTransport
+import Wire
+
+/// Keys in a folder of their own, tokens signed with them, and a gate that asks for those.
+final class ProviderFixture {
+    static let now: Int64 = 1_800_000_000_000
+    static let team = "TEAM123456"
+
+    let folder: String
+    let keys = ProviderKeys()
+    private(set) var gate: ProviderGate
+    /// What the gate has told of tokens that are not good.
+    private let told = ToldFaults()
+
+    private final class ToldFaults {
+        var faults: [ProviderTokenFault] = []
+    }
+    private var files: [ProviderKeyFile] = []
+
+    /// - Parameters:
+    ///   - known: the keys that are known at first: id, team, topics.
+    ///   - environment: the gateway's.
+    ///   - connectionsMax: the most connections of each key; 0 for no limit.
+    init(
+        _ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])],
+        environment: APNSEnvironment? = nil,
+        connectionsMax: Int = 0
+    ) throws {
+        self.folder = NSTemporaryDirectory() + "wakegate-keys-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
+        try DevelopmentCertificates.make(in: self.folder)
+        self.gate = ProviderGate(
+            self.keys,
+            environment: environment,
+            credentials: ConnectionCounts(connectionsMax: connectionsMax),
+            onRefusal: { [told] in told.faults.append($0) }
+        )
+        self.files = try known.map { try self.file($0.keyID, team: $0.team, topics: $0.topics) }
+        self.keys.replace(with: self.files)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    var privateKey: String { "\(self.folder)/provider.p8" }
+
+    /// A key of that name; all have the same numbers.
+    func file(
+        _ keyID: String,
+        team: String = ProviderFixture.team,
+        topics: [String] = [],
+        environment: APNSEnvironment? = nil
+    ) throws -> ProviderKeyFile {
+        let pem = Array(try Data(contentsOf: URL(fileURLWithPath: self.privateKey)))
+        let key = try ProviderPublicKey(pem: pem, file: self.privateKey)
+        return try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
+    }
+
+    /// The value of `authorization`.
+    ///
+    /// - Parameters:
+    ///   - age: seconds since it was made; negative when it is yet to be.
+    ///   - signer: the file of the key that signs.
+    func authorization(
+        _ keyID: String = "K1",
+        team: String = ProviderFixture.team,
+        age: Int64 = 0,
+        signer: String? = nil
+    ) throws -> String {
+        let head = #"{"alg":"ES256","kid":"\#(keyID)"}"#
+        let claims = #"{"iss":"\#(team)","iat":\#(Self.now / 1000 - age)}"#
+        let message = [head, claims].map { Data($0.utf8).base64EncodedString() }.joined(separator: ".")
+        let signature = try ProviderKey.sign(Array(message.utf8), keyFile: signer ?? self.privateKey)
+        return "bearer \(message).\(Data(signature).base64EncodedString())"
+    }
+
+    /// What the gate says to a request; nil when it lets it through.
+    func refusal(_ authorization: String?, connection: UInt32 = 1, after seconds: Int64 = 0) -> APNSReason? {
+        let connection = ConnectionID(index: connection, generation: 1)
+        let now = Self.now + seconds * 1000
+        func ask(_ value: ByteView?) -> APNSReason? {
+            do throws(APNSReason) {
+                _ = try self.gate.token(value, on: connection, now: now)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        return authorization.map { $0.withByteView { ask($0) } } ?? ask(nil)
+    }
+
+    /// What the gate has told since the last call.
+    func takeFaults() -> [ProviderTokenFault] {
+        defer { self.told.faults = [] }
+        return self.told.faults
+    }
+
+    func closed(connection: UInt32) {
+        self.gate.connectionClosed(ConnectionID(index: connection, generation: 1))
+    }
+}

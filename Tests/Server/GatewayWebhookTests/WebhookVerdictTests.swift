@@ -1,0 +1,128 @@
+import Engine
+import Gateway
+import HTTPClient
+import Policy
+import Testing
+import Wire
+
+@Suite("What a webhook's answer says")
+struct WebhookVerdictTests {
+    private static func verdict(
+        _ status: Int,
+        _ body: String = "",
+        retryAfter: Int? = nil,
+        of kind: WakeKind = .push
+    ) -> WebhookVerdict {
+        var response = HTTPResponse(status: status, body: Array(body.utf8))
+        response.retryAfterSeconds = retryAfter
+        return WebhookVerdict(.success(response), of: kind)
+    }
+
+    @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
+    func result(result: FetchResult) {
+        #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(.push(result)))
+        #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
+    }
+
+    @Test("204 is new data, and 202 a promise")
+    func short() {
+        #expect(Self.verdict(204) == .result(.push(.newData)))
+        #expect(Self.verdict(202) == .accepted)
+        #expect(Self.verdict(202, "{\"result\":\"failed\"}") == .accepted)
+    }
+
+    @Test(
+        "Of a task or a session it is success, true or false",
+        arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
+    )
+    func success(kind: WakeKind) {
+        #expect(Self.verdict(200, "{\"success\":true}", of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(200, "{\"success\":false}", of: kind) == .result(.task(.failure)))
+        #expect(Self.verdict(204, of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(202, of: kind) == .accepted)
+        let cause = "it answered 200 to a \(kind.name) wake without success, true or false"
+        for body in ["{}", "{\"result\":\"newData\"}", "{\"success\":1}", "{\"success\":null}"] {
+            #expect(Self.verdict(200, body, of: kind) == .refused(cause: cause))
+        }
+        #expect(Self.verdict(200, "{\"success\":true}").isRefused)
+    }
+
+    @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
+    func noObject(body: String) {
+        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
+    }
+
+    @Test("A body that is not UTF-8 is refused, wherever the fault is")
+    func outsideUTF8() {
+        for body in [[0xFF], Array("{\"result\":\"newData\",\"a\":\"".utf8) + [0xE9] + Array("\"}".utf8)] as [[UInt8]] {
+            let verdict = WebhookVerdict(.success(HTTPResponse(status: 200, body: body)), of: .push)
+            #expect(verdict == .refused(cause: "it answered 200 with a body that is not UTF-8"))
+        }
+    }
+
+    @Test("An object without a result is refused", arguments: ["{}", "{\"result\":1}", "{\"result\":\"NewData\"}"])
+    func noResult(body: String) {
+        let cause = "it answered 200 without a result of newData, noData or failed"
+        #expect(Self.verdict(200, body) == .refused(cause: cause))
+    }
+
+    @Test(
+        "Every other status is refused, redirects with a remedy",
+        arguments: [201, 206, 400, 404, 410, 429, 500, 503]
+    )
+    func refused(status: Int) {
+        #expect(Self.verdict(status, "{\"result\":\"newData\"}") == .refused(cause: "it answered \(status)"))
+        let redirect = "it answered 302, and redirects are not followed; set the final URL"
+        #expect(Self.verdict(302) == .refused(cause: redirect))
+    }
+
+    @Test("A webhook that asks for rest has not taken the wake", arguments: [429, 503])
+    func rest(status: Int) {
+        let cause = "it answered \(status) and asked for 7 s of rest"
+        #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
+        guard case .undelivered(_, retryAfter: 0) = Self.verdict(status, retryAfter: 0) else {
+            Issue.record("a retry-after of 0 must give a delay of 0")
+            return
+        }
+        #expect(Self.verdict(500, retryAfter: 7) == .refused(cause: "it answered 500"))
+        guard case .undelivered(_, let day) = Self.verdict(status, retryAfter: .max) else {
+            Issue.record("not undelivered")
+            return
+        }
+        #expect(day == 86_400_000)
+    }
+
+    @Test("Without an answer it hangs on whether the wake may have arrived")
+    func noAnswer() {
+        var error = HTTPClientError(.unreachable, "no connection")
+        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
+        error.detail = "Connection refused"
+        #expect(
+            WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil)
+        )
+        error.mayHaveArrived = true
+        #expect(WebhookVerdict(.failure(error), of: .push) == .lost(cause: "Connection refused"))
+        let large = HTTPClientError(.tooLarge, "the answer is too large")
+        #expect(WebhookVerdict(.failure(large), of: .push) == .refused(cause: "it answered more than 65536 bytes"))
+        let head = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
+        let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
+        #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
+    }
+
+    @Test("The signature is what RFC 4231 and any other implementation make of time and body")
+    func signature() throws {
+        // openssl dgst -sha256 -hmac 0123456789abcdef
+        let signature = try WebhookSignature.make(
+            body: Array("{\"wake\":\"a\"}".utf8),
+            timestamp: "1795268839",
+            secret: Array("0123456789abcdef".utf8)
+        )
+        #expect(signature == "v1=5c55a6cbf6047b178e63d14851c3200825caf0996f83aaf246c9fccab2417b7b")
+    }
+}
+
+extension WebhookVerdict {
+    fileprivate var isRefused: Bool {
+        if case .refused = self { true } else { false }
+    }
+}

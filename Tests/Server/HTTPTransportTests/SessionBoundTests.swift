@@ -1,0 +1,440 @@
+import HTTPTransport
+import Testing
+import Wire
+
+/// Each bound of one session: kept to, it costs nothing; one past it the offender pays, and it is counted once.
+@Suite("The bounds of one HTTP/2 connection")
+struct SessionBoundTests {
+    private typealias Peer = ScriptedPeer
+
+    private func limits(_ change: (inout TransportLimits) -> Void) -> TransportLimits {
+        var limits = TransportLimits()
+        change(&limits)
+        return limits
+    }
+
+    /// The error code of the GOAWAY among these frames; nil when there is none.
+    private func goAway(_ frames: [ScriptedPeer.Frame]) -> Int? {
+        frames.first { $0.type == 7 }?.errorCode
+    }
+
+    /// HEADERS of a request in so many CONTINUATION frames, the last of them with the end.
+    private static func continued(_ count: Int) -> [UInt8] {
+        var bytes = Peer.frame(1, flags: 1, stream: 1, Peer.headers("/echo"))
+        for number in 1...count { bytes += Peer.frame(9, flags: number == count ? 4 : 0, stream: 1) }
+        return bytes
+    }
+
+    @Test("A header block may have so many CONTINUATION frames, however they are cut up", arguments: [false, true])
+    func continuations(isCutUp: Bool) {
+        let limits = self.limits { $0.continuationFramesMax = 3 }
+        func receive(_ count: Int) -> SessionFixture {
+            let fixture = SessionFixture(limits)
+            let bytes = Self.continued(count)
+            if isCutUp { for byte in bytes { fixture.receive([byte]) } } else { fixture.receive(bytes) }
+            return fixture
+        }
+        let served = receive(3)
+        #expect(served.takeEvents().count == 1)
+        #expect(served.times(.continuationFramesMax) == 0)
+        let ended = receive(5)
+        #expect(self.goAway(ended.produce()) == 11)
+        #expect(ended.isOver)
+        #expect(ended.times(.continuationFramesMax) == 1)
+        #expect(ended.takeEvents().isEmpty)
+    }
+
+    struct Flood: CustomTestStringConvertible, Sendable {
+        let testDescription: String
+        /// The bytes that come before, and the frames that they count as.
+        var before: [UInt8] = []
+        var beforeCost = 0
+        let frame: @Sendable (Int) -> [UInt8]
+    }
+
+    static let floods = [
+        Flood(testDescription: "PING") { _ in ScriptedPeer.frame(6, [UInt8](repeating: 7, count: 8)) },
+        Flood(testDescription: "SETTINGS") { _ in ScriptedPeer.frame(4) },
+        Flood(testDescription: "PRIORITY") { _ in ScriptedPeer.frame(2, stream: 1, [0, 0, 0, 0, 1]) },
+        Flood(testDescription: "RST_STREAM") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1)
+                + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(8))
+        },
+        Flood(testDescription: "RST_STREAM with NO_ERROR") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1)
+                + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(0))
+        },
+        Flood(testDescription: "requests whose window overflows") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1)
+                + ScriptedPeer.update(stream: index * 2 + 1, 0x7FFF_FFFF)
+        },
+        Flood(testDescription: "requests with less content than announced") { index in
+            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "5")
+            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+        },
+        Flood(testDescription: "requests with more content than announced") { index in
+            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "1")
+            return ScriptedPeer.frame(1, flags: 4, stream: index * 2 + 1, fields)
+                + ScriptedPeer.frame(0, flags: 1, stream: index * 2 + 1, [1, 2])
+        },
+        Flood(testDescription: "requests with a malformed field") { index in
+            let fields = ScriptedPeer.headers("/wait") + ScriptedPeer.field("X", "1")
+            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+        },
+        Flood(testDescription: "requests with malformed trailers") { index in
+            ScriptedPeer.request("/wait", stream: index * 2 + 1, ended: false)
+                + ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, ScriptedPeer.field("X", "1"))
+        },
+        Flood(testDescription: "empty DATA", before: ScriptedPeer.request("/wait", stream: 1, ended: false)) { _ in
+            ScriptedPeer.frame(0, stream: 1)
+        },
+        Flood(
+            testDescription: "empty DATA on a stream that we reset",
+            before: ScriptedPeer.frame(1, flags: 4, stream: 1, [0x82] + ScriptedPeer.field("X", "1")),
+            beforeCost: 1
+        ) { _ in ScriptedPeer.frame(0, stream: 1) },
+        Flood(
+            testDescription: "CONTINUATION",
+            before: ScriptedPeer.frame(1, flags: 1, stream: 1, ScriptedPeer.headers("/wait"))
+        ) { _ in ScriptedPeer.frame(9, stream: 1) },
+    ]
+
+    @Test("Frames that carry no request come out of one budget, whatever their kind", arguments: Self.floods)
+    func controlFrames(flood: Flood) {
+        // The client's first SETTINGS is one of them.
+        let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
+        fixture.receive(flood.before)
+        for index in flood.beforeCost..<4 { fixture.receive(flood.frame(index)) }
+        #expect(fixture.times(.controlFramesPerSecond) == 0)
+        #expect(self.goAway(fixture.produce()) == nil)
+        for index in 4..<7 { fixture.receive(flood.frame(index)) }
+        #expect(self.goAway(fixture.produce()) == 11)
+        #expect(fixture.isOver)
+        #expect(fixture.times(.controlFramesPerSecond) == 1)
+    }
+
+    @Test("Streams beyond the limit take from the same budget; until it is acknowledged, as many as it allows do not")
+    func refusedStreams() {
+        let refused = [true, false].map { acknowledges in
+            let limits = self.limits {
+                $0.controlFramesBurst = 5
+                $0.streamsPerConnectionMax = 1
+            }
+            let fixture = SessionFixture(limits, acknowledges: acknowledges)
+            let codes = (0..<8).flatMap { index in
+                fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
+                return fixture.produce().compactMap { $0.type == 7 ? -1 : $0.errorCode }
+            }
+            #expect(codes.contains(-1), "\(codes)")
+            #expect(fixture.times(.controlFramesPerSecond) == 1)
+            return codes.filter { $0 == 7 }.count
+        }
+        #expect(refused[0] >= 4 && refused[1] == refused[0] + 1, "\(refused)")
+    }
+
+    @Test("A stream that the handler resets costs its peer nothing, and one that was answered in full earns a frame")
+    func ownResets() {
+        let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
+        for index in 0..<20 {
+            fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
+            fixture.session.reset(Int32(index * 2 + 1), code: .internalError)
+            #expect(fixture.produce().map(\.errorCode) == [2])
+        }
+        for index in 20..<40 {
+            fixture.receive(Peer.request("/wait", stream: index * 4 + 1))
+            fixture.receive(Peer.update(stream: index * 4 + 1, 0x7FFF_FFFF))
+            fixture.receive(Peer.request("/echo", stream: index * 4 + 3))
+            #expect(self.goAway(fixture.produce()) == nil)
+        }
+        #expect(fixture.times(.controlFramesPerSecond) == 0)
+    }
+
+    @Test("Frames within the budget of a second cost nothing, and mixing kinds gains nothing")
+    func budget() {
+        let limits = self.limits {
+            $0.controlFramesBurst = 11
+            $0.controlFramesPerSecond = 10
+        }
+        let fixture = SessionFixture(limits)
+        for _ in 0..<5 {
+            for index in 0..<10 { fixture.receive(index < 5 ? Peer.frame(4) : Peer.frame(6, Self.ping)) }
+            #expect(fixture.passSeconds(1))
+        }
+        #expect(fixture.times(.controlFramesPerSecond) == 0)
+        for index in 0..<11 { fixture.receive(index < 5 ? Peer.frame(4) : Peer.frame(6, Self.ping)) }
+        #expect(fixture.times(.controlFramesPerSecond) == 1)
+    }
+
+    private static let ping = [UInt8](repeating: 7, count: 8)
+
+    @Test("A header list of the most bytes is taken, one more is answered 431")
+    func headerList() {
+        // Four fields, each with 32 bytes: :method GET, :scheme http, :path /echo, host h.
+        let size = 4 * 32 + 10 + 11 + 10 + 5
+        for (limit, times) in [(size, 0), (size - 1, 1)] {
+            let fixture = SessionFixture(self.limits { $0.headerListBytesMax = limit })
+            fixture.receive(Peer.request("/echo", stream: 1))
+            #expect(fixture.produce().first?.status == (times == 0 ? 200 : 431))
+            #expect(fixture.times(.headerListBytesMax) == times)
+        }
+    }
+
+    @Test("A frame of the most bytes is taken, one more ends the connection; another fault of size is not counted")
+    func frameSize() {
+        for (bytes, times) in [(16_384, 0), (16_385, 1)] {
+            let fixture = SessionFixture()
+            fixture.receive(Peer.request("/wait", stream: 1, ended: false))
+            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: bytes)))
+            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : 6))
+            #expect(fixture.times(.frameBytesMax) == times)
+        }
+        let fixture = SessionFixture()
+        fixture.receive(Peer.frame(6, [1, 2, 3]))
+        #expect(self.goAway(fixture.produce()) == 6)
+        #expect(fixture.times(.frameBytesMax) == 0)
+    }
+
+    @Test("A stream's window may be used up; one byte more resets it, and the connection goes on")
+    func streamWindow() {
+        for (more, times) in [(0, 0), (1, 1)] {
+            let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
+            fixture.receive(Peer.request("/wait", stream: 1, ended: false))
+            // Below its half a window is not opened again.
+            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_191)))
+            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_193 + more)))
+            let frames = fixture.produce()
+            #expect(frames.first { $0.type == 3 }?.errorCode == (times == 0 ? nil : 3))
+            #expect(fixture.times(.streamWindowBytes) == times)
+            #expect(!fixture.isOver)
+        }
+    }
+
+    @Test("The connection's window may be used up; one byte more ends it")
+    func connectionWindow() {
+        for (last, times) in [(16_383, 0), (16_384, 1)] {
+            let fixture = SessionFixture(self.limits { $0.connectionWindowBytes = 65_535 })
+            fixture.receive(Peer.request("/wait", stream: 1, ended: false))
+            // Its half opens it again, which the client does not hear before it sends the rest.
+            for bytes in [16_384, 16_384, 16_384, 16_384, 16_384, last] {
+                fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: bytes)))
+            }
+            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : 3))
+            #expect(fixture.times(.connectionWindowBytes) == times)
+        }
+    }
+
+    @Test("A stream over the number is refused, and counted; so is one that the loop has no room for")
+    func streams() {
+        let fixture = SessionFixture(self.limits { $0.streamsPerConnectionMax = 2 })
+        for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number)) }
+        #expect(fixture.times(.streamsPerConnectionMax) == 0)
+        fixture.receive(Peer.request("/wait", stream: 5))
+        #expect(fixture.produce().first { $0.type == 3 }?.errorCode == 7)
+        #expect(fixture.times(.streamsPerConnectionMax) == 1)
+
+        let loop = SessionFixture(self.limits { $0.streamsPerLoopMax = 2 })
+        for number in [1, 3] { loop.receive(Peer.request("/wait", stream: number)) }
+        #expect(loop.times(.streamsPerLoopMax) == 0)
+        loop.receive(Peer.request("/wait", stream: 5))
+        #expect(loop.produce().first { $0.type == 3 }?.errorCode == 7)
+        #expect(loop.times(.streamsPerLoopMax) == 1)
+        #expect(loop.times(.streamsPerConnectionMax) == 0)
+    }
+
+    /// What the head of a request whose body is to come takes up.
+    private func headBytes() -> Int {
+        let fixture = SessionFixture()
+        fixture.receive(Peer.request("/wait", stream: 1, ended: false))
+        return fixture.session.heldBytes
+    }
+
+    @Test("A connection may begin so many bytes of requests; the request that passes them is refused, the others go on")
+    func requestBytesOfConnection() {
+        let limit = 2 * self.headBytes() + 10
+        let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
+        for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number, ended: false)) }
+        fixture.receive(Peer.frame(0, stream: 3, [UInt8](repeating: 0x61, count: 10)))
+        #expect(fixture.times(.requestBytesPerConnectionMax) == 0)
+        #expect(fixture.session.heldBytes == limit)
+        _ = fixture.takeEvents()
+        fixture.receive(Peer.frame(0, stream: 3, [0x61]))
+        #expect(fixture.times(.requestBytesPerConnectionMax) == 1)
+        #expect(fixture.takeEvents() == ["3 POST /wait h host=h no room: connection"])
+        #expect(fixture.respond(3, body: "refused"))
+        let frames = fixture.produce().filter { $0.stream == 3 }
+        #expect(frames.map(\.type) == [1, 0, 3])
+        #expect(frames.last?.errorCode == 0)
+        // What it took up is free again; a head alone may be too much as well.
+        fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: self.headBytes() + 10)))
+        #expect(fixture.times(.requestBytesPerConnectionMax) == 1)
+        fixture.receive(Peer.request("/wait", stream: 5, ended: false))
+        #expect(fixture.times(.requestBytesPerConnectionMax) == 2)
+        fixture.receive(Peer.frame(0, flags: 1, stream: 1))
+        #expect(fixture.session.heldBytes == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
+    }
+
+    @Test("All connections may begin so many bytes of requests; requests that come whole are never counted")
+    func requestBytes() {
+        let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
+        let first = SessionFixture(limits)
+        let second = SessionFixture(limits, beside: first)
+        for fixture in [first, second] { fixture.receive(Peer.request("/wait", stream: 1, ended: false)) }
+        first.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 10)))
+        #expect(first.memory.requestBytes.held == limits.requestBytesMax)
+        second.receive(Peer.request("/echo", stream: 3))
+        #expect(first.times(.requestBytesMax) == 0)
+        _ = second.takeEvents()
+        second.receive(Peer.frame(0, stream: 1, [0x61]))
+        #expect(first.times(.requestBytesMax) == 1)
+        #expect(second.takeEvents() == ["1 POST /wait h host=h no room: server"])
+        // The connection that ends takes what it has begun with it.
+        first.session.end()
+        #expect(first.memory.requestBytes.held == 0)
+        second.receive(Peer.request("/wait", stream: 5, ended: false))
+        second.receive(Peer.frame(0, flags: 1, stream: 5, [0x61]))
+        #expect(first.times(.requestBytesMax) == 1)
+        #expect(second.takeEvents().last == "5 POST /wait h host=h a")
+    }
+
+    /// HEADERS of a request that go on, with the beginning of a field of so many bytes.
+    private static func half(_ count: Int, stream: Int = 1) -> [UInt8] {
+        let field: [UInt8] = [0x00, 1, 0x78, 0x7F, 0x81, 0xF0, 0x01]
+        return Peer.frame(1, flags: 1, stream: stream, Peer.headers("/echo") + field)
+            + Peer.frame(9, stream: stream, [UInt8](repeating: 0x76, count: count))
+    }
+
+    /// More of that field.
+    private static func more(_ count: Int, endsBlock: Bool = false) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for start in stride(from: 0, to: count, by: 16_000) {
+            let piece = [UInt8](repeating: 0x76, count: min(16_000, count - start))
+            bytes += Peer.frame(9, flags: endsBlock && start + piece.count == count ? 4 : 0, stream: 1, piece)
+        }
+        return bytes
+    }
+
+    @Test("What has come of a block counts with the requests' bytes, field and half field, until the block ends")
+    func blockBytes() {
+        let fixture = SessionFixture()
+        fixture.receive(Self.half(1000))
+        let held = fixture.memory.requestBytes.held
+        #expect(held > 1000 && held < 1100)
+        fixture.receive(Self.more(500))
+        #expect(fixture.memory.requestBytes.held == held + 500)
+        fixture.session.end()
+        #expect(fixture.memory.requestBytes.held == 0)
+
+        let ended = SessionFixture()
+        ended.receive(Self.half(1000) + Self.more(29_847))
+        #expect(ended.memory.requestBytes.held > 30_000)
+        ended.receive(Self.more(1, endsBlock: true))
+        #expect(ended.memory.requestBytes.held == 0)
+        #expect(ended.produce().first?.status == 431)
+    }
+
+    @Test("A block that a connection has no room for ends it; one that all have no room for is refused, or ends it too")
+    func blockBytesMax() {
+        let own = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = 900 })
+        own.receive(Self.half(1000))
+        #expect(self.goAway(own.produce()) == 11)
+        #expect(own.times(.requestBytesPerConnectionMax) == 1)
+
+        let limits = self.limits { $0.requestBytesMax = 900 }
+        let small = SessionFixture(limits)
+        small.receive(Self.half(1000))
+        #expect(small.produce().map(\.errorCode) == [7])
+        #expect(small.times(.requestBytesMax) == 1)
+        // The rest of the block is read and dropped, and the connection goes on.
+        small.receive(Self.more(29_848, endsBlock: true))
+        #expect(small.memory.requestBytes.held == 0)
+        small.receive(Peer.request("/echo", stream: 3))
+        #expect(small.produce().first?.status == 200)
+
+        let large = SessionFixture(limits)
+        large.receive(Self.half(9000))
+        #expect(self.goAway(large.produce()) == 11)
+        #expect(large.times(.requestBytesMax) == 1)
+    }
+
+    @Test("A field that is longer than four header lists ends the connection before it has come")
+    func longestField() {
+        let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        fixture.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
+        #expect(!fixture.isOver)
+        let over = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
+        over.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA1, 0x1E]))
+        #expect(self.goAway(over.produce()) == 9)
+    }
+
+    @Test("What waits on streams is counted for its connection, until it leaves or its stream ends")
+    func queuedBytes() {
+        let fixture = SessionFixture(settings: Peer.setting(4, 100))
+        for number in [1, 3, 5] { fixture.receive(Peer.request("/wait", stream: number)) }
+        #expect(fixture.session.beginStreaming(1, Response()))
+        let thousand = [UInt8](repeating: 0x61, count: 1000)
+        for _ in 0..<2 { _ = thousand.withByteView { fixture.session.write(1, $0) } }
+        #expect(fixture.respond(3, body: "answer"))
+        #expect(fixture.respond(5))
+        #expect(fixture.session.queuedBytes == 2006)
+        _ = fixture.produce()
+        #expect(fixture.session.queuedBytes == 1900)
+        fixture.receive(Peer.update(stream: 1, 900))
+        _ = fixture.produce()
+        #expect(fixture.session.queuedBytes == 1000)
+        fixture.receive(Peer.frame(3, stream: 1, Peer.bytes(8)))
+        #expect(fixture.session.queuedBytes == 0)
+    }
+
+    @Test("A streaming answer that has passed its bound is counted once, and again after it was read")
+    func streaming() {
+        let fixture = SessionFixture(self.limits { $0.streamingBytesSoftMax = 10 }, settings: Peer.setting(4, 0))
+        fixture.receive(Peer.request("/wait", stream: 1))
+        #expect(fixture.session.beginStreaming(1, Response()))
+        #expect(fixture.session.write(1, ByteView("0123456789")) == 10)
+        #expect(fixture.times(.streamingBytesSoftMax) == 0)
+        for _ in 0..<3 { _ = fixture.session.write(1, ByteView("0")) }
+        #expect(fixture.times(.streamingBytesSoftMax) == 1)
+        fixture.receive(Peer.update(stream: 1, 13))
+        _ = fixture.produce()
+        #expect(fixture.takeEvents().contains("drained 1"))
+        _ = fixture.session.write(1, ByteView("0123456789x"))
+        #expect(fixture.times(.streamingBytesSoftMax) == 2)
+    }
+
+    @Test("Bytes are made ready up to the bound, and the rest later")
+    func output() {
+        for (bytesMax, count, times) in [(35, 34, 0), (17, 17, 1)] {
+            let fixture = SessionFixture()
+            fixture.receive(Peer.frame(6, Self.ping) + Peer.frame(6, Self.ping))
+            var output = ByteBuffer()
+            fixture.session.produce(into: &output, bytesMax: bytesMax)
+            #expect(output.count == count)
+            #expect(fixture.times(.outputBytesMax) == times)
+        }
+    }
+
+    @Test("Requests, answers and idle connections have their time, and those that pass it are counted")
+    func times() {
+        let slow = SessionFixture()
+        for number in [1, 3] { slow.receive(Peer.request("/echo", stream: number, ended: false)) }
+        #expect(slow.passSeconds(60))
+        #expect(slow.times(.requestSeconds) == 0)
+        #expect(slow.passSeconds(1))
+        #expect(slow.times(.requestSeconds) == 2)
+
+        let unread = SessionFixture(settings: Peer.setting(4, 0))
+        unread.receive(Peer.request("/wait", stream: 1))
+        #expect(unread.respond(1, body: "answer"))
+        #expect(unread.passSeconds(60))
+        #expect(unread.times(.responseSeconds) == 0)
+        #expect(unread.passSeconds(1))
+        #expect(unread.times(.responseSeconds) == 1)
+
+        let idle = SessionFixture()
+        #expect(idle.passSeconds(3600))
+        #expect(idle.times(.idleSeconds) == 0)
+        #expect(idle.passSeconds(1))
+        #expect(idle.times(.idleSeconds) == 1)
+    }
+}

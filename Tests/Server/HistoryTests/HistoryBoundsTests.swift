@@ -1,0 +1,129 @@
+import Engine
+import Policy
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("How much the history keeps", .timeLimit(.minutes(15)))
+struct HistoryBoundsTests {
+    @Test("File and log stay within the size, the newest events stay, the oldest go", arguments: [true, false])
+    func size(isTidied: Bool) throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 4)
+        var largest = 0
+        for _ in 0..<300 {
+            for _ in 0..<1000 { rig.appendRandom(&random, devices: 4000, millisecondsMax: 10) }
+            rig.flush()
+            if isTidied { rig.tidyAll() }
+            largest = max(largest, rig.fileBytes())
+        }
+        #expect(largest <= rig.limits.bytesMax)
+        #expect(largest > rig.limits.bytesMax / 2, "the bound was never near")
+        let newest = rig.events[rig.events.count - 1].device
+        #expect(rig.open().recent(device: newest, count: 5) == rig.recent(newest, 5))
+        let kept = rig.open().recent(device: newest, count: .max)
+        #expect(kept == rig.recent(newest, kept.count))
+        #expect(kept.count < rig.recent(newest, .max).count, "nothing was dropped")
+        #expect(rig.troubles == [])
+    }
+
+    @Test("Events older than the age go, within an eighth of it; younger ones stay")
+    func age() throws {
+        let day: Int64 = 86_400_000
+        let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 16 << 20, ageMillisecondsMax: 7 * day))
+        let start = rig.now
+        let minute: Int64 = 60_000
+        for number in 0..<(20 * 24 * 12) as Range<Int64> {
+            rig.now = start + number * 5 * minute
+            rig.append(HistoryEvent(device: UInt64(number % 3), at: rig.now, kind: .registered))
+            rig.flush()
+            rig.tidyAll()
+        }
+        for device in 0..<3 as Range<UInt64> {
+            let kept = rig.open().recent(device: device, count: .max)
+            #expect(kept == rig.recent(device, kept.count))
+            let oldest = try #require(kept.last).at
+            #expect(oldest <= rig.now - 7 * day + 15 * minute)
+            #expect(oldest >= rig.now - 7 * day - day)
+        }
+        #expect(rig.open().runCount < 64, "a question would have too many places to look at")
+    }
+
+    @Test("Whatever the size of the lots that are written, a question has few places to look at", arguments: [1, 520])
+    func runs(eventsPerLot: Int) throws {
+        let rig = try HistoryRig()
+        let history = rig.open()
+        var mostRuns = 0
+        for number in 0..<300 {
+            let at = rig.now + Int64(number)
+            let lot = (0..<eventsPerLot).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) }
+            history.append(lot[...])
+            history.flush()
+            mostRuns = max(mostRuns, history.runCount)
+            // Small lots are merged when there are eight; large ones stay as they are until there are too many.
+            if eventsPerLot > 1 { rig.tidyAll() }
+        }
+        rig.tidyAll()
+        #expect(mostRuns > 250)
+        #expect(history.runCount <= (eventsPerLot == 1 ? 20 : 256))
+        #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerLot + 8) / 9))
+    }
+
+    @Test("A file that was larger is made to fit a smaller size, and is given back to the disk")
+    func smaller() throws {
+        let large = HistoryLimits(bytesMax: 32 << 20)
+        let rig = try HistoryRig(limits: large)
+        var random = SeededGenerator(seed: 5)
+        for _ in 0..<250_000 { rig.appendRandom(&random, devices: 100_000, millisecondsMax: 2) }
+        rig.flush()
+        rig.close()
+        let before = rig.fileBytes()
+        #expect(before > 5 << 20)
+        rig.limits = HistoryLimits(bytesMax: 4 << 20)
+        rig.tidyAll()
+        rig.close()
+        #expect(rig.fileBytes() <= 4 << 20)
+        let newest = rig.events[rig.events.count - 1].device
+        #expect(rig.open().recent(device: newest, count: 1) == rig.recent(newest, 1))
+    }
+
+    @Test("Another size and another age, set while it is open, hold for what is there")
+    func set() throws {
+        let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 32 << 20))
+        var random = SeededGenerator(seed: 7)
+        let day: Int64 = 86_400_000
+        let start = rig.now
+        for hour in 0..<240 as Range<Int64> {
+            rig.now = start + hour * day / 24
+            for _ in 0..<1000 { rig.appendRandom(&random, devices: 100_000, millisecondsMax: 2) }
+            rig.flush()
+            rig.tidyAll()
+        }
+        rig.append(HistoryEvent(device: 7, at: rig.now, kind: .registered))
+        rig.flush()
+        #expect(rig.fileBytes() > 5 << 20)
+        rig.open().setLimits(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: 100 * day))
+        rig.tidyAll()
+        #expect(rig.open().takeDropped().bySize > 0)
+        rig.open().setLimits(HistoryLimits(bytesMax: 4 << 20, ageMillisecondsMax: day / 12))
+        rig.tidyAll()
+        #expect(rig.open().takeDropped().byAge > 0)
+        #expect(rig.open().recent(device: 7, count: 1) == rig.recent(7, 1))
+        rig.close()
+        #expect(rig.fileBytes() <= 4 << 20)
+    }
+
+    @Test("Memory holds a bounded number of events though nobody flushes")
+    func collected() throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 6)
+        var most = 0
+        for _ in 0..<10_000 {
+            rig.appendRandom(&random, devices: 10)
+            most = max(most, rig.open().collectedEvents)
+        }
+        #expect(most == 2048)
+        #expect(rig.open().recent(device: 0, count: .max) == rig.recent(0, .max))
+    }
+}

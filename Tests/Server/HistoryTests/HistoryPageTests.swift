@@ -1,0 +1,119 @@
+import Engine
+import Policy
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("What happened to a device, page by page", .timeLimit(.minutes(15)))
+struct HistoryPageTests {
+    /// A history of one device, and of some others, in several runs and in memory.
+    private static func rig(seed: UInt64, millisecondsMax: Int) throws -> HistoryRig {
+        let rig = try HistoryRig()
+        rig.hasNames = true
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<10 {
+            for _ in 0..<random.number(in: 1...200) {
+                rig.appendRandom(&random, devices: 3, millisecondsMax: millisecondsMax)
+            }
+            if !random.once(in: 3) { rig.flush() }
+            if random.once(in: 3) { rig.tidyAll() }
+        }
+        return rig
+    }
+
+    @Test(
+        "Pages of any size make up all of it, whatever happens meanwhile, and however much happened at one moment",
+        arguments: 0..<12,
+        [1, 3, 2000]
+    )
+    func whole(seed: UInt64, millisecondsMax: Int) throws {
+        let rig = try Self.rig(seed: seed, millisecondsMax: millisecondsMax)
+        var random = SeededGenerator(seed: seed + 100)
+        let all = rig.entries(0)
+        var found: [HistoryEntry] = []
+        var place: HistoryPlace?
+        repeat {
+            let countMax = random.number(in: 1...40)
+            let page = rig.open().page(device: 0, before: place, countMax: countMax)
+            #expect(page.entries.count == min(countMax, all.count - found.count))
+            found += page.entries
+            place = page.next
+            for _ in 0..<3 { rig.appendRandom(&random, devices: 2, millisecondsMax: millisecondsMax) }
+            if random.once(in: 4) { rig.flush() }
+            if random.once(in: 4) { _ = rig.open().tidy() }
+        } while place != nil && found.count < all.count
+        #expect(place == nil && found == all)
+        #expect(all.contains { $0.name != nil })
+    }
+
+    @Test("Of some kinds alone, with few looked at for each page, nothing is left out", arguments: 0..<12)
+    func selected(seed: UInt64) throws {
+        let rig = try Self.rig(seed: seed, millisecondsMax: 2)
+        let all = rig.entries(0).filter { [.conditions, .registered].contains($0.event.kind) }
+        var found: [HistoryEntry] = []
+        var place: HistoryPlace?
+        var pages = 0
+        repeat {
+            let page = rig.open().page(device: 0, before: place, countMax: 3, examinedMax: 10) {
+                [.conditions, .registered].contains($0.kind)
+            }
+            #expect(page.entries.count <= 3)
+            found += page.entries
+            place = page.next
+            pages += 1
+        } while place != nil && pages < 10_000
+        #expect(found == all && all.count > 3)
+        #expect(pages > all.count / 3)
+    }
+
+    @Test("A page that is full says that nothing is left when nothing else is asked for")
+    func last() throws {
+        let rig = try HistoryRig()
+        for kind in [.registered, .conditions, .removed] as [HistoryEvent.Kind] {
+            rig.append(HistoryEvent(device: 0, at: rig.now, kind: kind))
+        }
+        let page = rig.open().page(device: 0, before: nil, countMax: 1) { $0.kind == .conditions }
+        #expect(page.entries == [rig.entries(0)[1]] && page.next == nil)
+        let none = rig.open().page(device: 1, before: nil, countMax: 1)
+        #expect(none.entries == [] && none.next == nil)
+        let place = HistoryPlace(moment: rig.now, count: 2)
+        #expect(rig.open().page(device: 0, before: place, countMax: 9).entries == Array(rig.entries(0).suffix(2)))
+        let beginning = HistoryPlace(moment: .distantPast, count: 2)
+        #expect(rig.open().page(device: 0, before: beginning, countMax: 9).entries == [])
+    }
+
+    @Test("When the oldest is dropped no name is cut off from what happened")
+    func retention() throws {
+        let rig = try HistoryRig()
+        rig.hasNames = true
+        var random = SeededGenerator(seed: 4)
+        for _ in 0..<150 {
+            for _ in 0..<1000 { rig.appendRandom(&random, devices: 20, millisecondsMax: 10) }
+            rig.flush()
+            rig.tidyAll()
+        }
+        for device in 0..<20 as Range<UInt64> {
+            let device = device &* 0x9E37_79B9_7F4A_7C15
+            let kept = rig.open().entries(device: device, count: .max)
+            #expect(kept == rig.entries(device, kept.count))
+            #expect(kept.count < rig.entries(device).count, "nothing was dropped")
+        }
+    }
+
+    @Test("A name with the bytes of an apns-id is no push, and hides none")
+    func bytesOfPush() throws {
+        let rig = try HistoryRig()
+        let name = "0123456789abcdef0123456789ABCDEF"
+        rig.append(.taskLaunch(.appRefresh, attempt: 1), of: 1, name: name)
+        let (apnsID, related) = (try #require(rig.events[0].apnsID), try #require(rig.events[0].related))
+        rig.append(HistoryEvent(device: 1, at: rig.now, kind: .push(.coalesced), apnsID: apnsID, related: related))
+        rig.append(.taskResult(.appRefresh, .success), of: 1, name: name)
+        for _ in 0..<2 {
+            #expect(rig.open().push(apnsID).map(\.kind) == [.push(.coalesced)])
+            #expect(rig.open().push(related).map(\.kind) == [.push(.coalesced)])
+            #expect(rig.open().entries(device: 1, count: .max).map(\.name) == [name, nil, name])
+            rig.flush()
+        }
+    }
+}

@@ -1,0 +1,185 @@
+import Engine
+import Foundation
+import Policy
+import Storage
+import WakeGateTestKit
+import Wire
+
+/// A history in a folder of its own, and beside it a plain list of everything that was appended.
+final class HistoryRig {
+    let folder: URL
+    var limits: HistoryLimits
+    private(set) var history: HistoryFile?
+    /// What the history was told, in order; what was never written is taken out by `reopen`.
+    private(set) var events: [HistoryEvent] = []
+    private(set) var troubles: [HistoryTrouble] = []
+    private var flushedCount = 0
+    /// The names of tasks and sessions, by the place of their event in `events`.
+    private var names: [Int: String] = [:]
+    /// Whether something happens to tasks and sessions, too, when random events are appended.
+    var hasNames = false
+    var now = Instant(milliseconds: 1_700_000_000_000)
+
+    var path: String { self.folder.appending(path: "history.sqlite").path }
+    var asidePath: String { self.path + ".set-aside" }
+
+    init(limits: HistoryLimits = HistoryLimits(bytesMax: 4 << 20)) throws {
+        self.folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-history-\(UUID())")
+        self.limits = limits
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        self.history = nil
+        try? FileManager.default.removeItem(at: self.folder)
+    }
+
+    /// The history, opened at the first use.
+    func open() -> HistoryFile {
+        if let history = self.history { return history }
+        let history = HistoryFile(path: self.path, limits: self.limits) { [unowned self] in self.troubles.append($0) }
+        self.history = history
+        return history
+    }
+
+    func append(_ event: HistoryEvent) {
+        self.open().append(event)
+        self.events.append(event)
+        if self.open().collectedEvents == 1 { self.flushedCount = self.events.count - 1 }
+    }
+
+    /// Appends what happened to a task or a session, and its name before it.
+    func append(_ kind: HistoryEvent.Kind, of device: UInt64, name: String) {
+        var events: [HistoryEvent] = []
+        NameParts.append(name, device: device, at: self.now, to: &events)
+        for event in events { self.append(event) }
+        self.append(HistoryEvent(device: device, at: self.now, kind: kind))
+        self.names[self.events.count - 1] = name
+    }
+
+    func flush() {
+        self.open().flush()
+        self.flushedCount = self.events.count
+    }
+
+    func tidyAll() {
+        while self.open().tidy() {}
+    }
+
+    /// What was not flushed is lost.
+    func close() {
+        self.history = nil
+        self.events.removeSubrange(self.flushedCount...)
+        self.names = self.names.filter { $0.key < self.flushedCount }
+    }
+
+    func closeKeepingEvents() {
+        self.history = nil
+    }
+
+    /// The history is expected to be empty from now on.
+    func forget() {
+        self.events = []
+        self.names = [:]
+        self.flushedCount = 0
+    }
+
+    func forgetTroubles() {
+        self.troubles = []
+    }
+
+    func recent(_ device: UInt64, _ count: Int = 32) -> [HistoryEvent] {
+        Array(self.events.reversed().lazy.filter { $0.device == device && !$0.isNamePart }.prefix(count))
+    }
+
+    func entries(_ device: UInt64, _ count: Int = .max) -> [HistoryEntry] {
+        let places = self.events.indices.reversed().lazy.filter {
+            self.events[$0].device == device && !self.events[$0].isNamePart
+        }
+        return places.prefix(count).map { HistoryEntry(self.events[$0], name: self.names[$0]) }
+    }
+
+    func push(_ apnsID: APNsID) -> [HistoryEvent] {
+        self.events.filter { ($0.apnsID == apnsID || $0.related == apnsID) && !$0.isNamePart }
+    }
+
+    /// The bytes of the file and its log.
+    func fileBytes() -> Int {
+        [self.path, self.path + "-wal"].reduce(0) {
+            let attributes = try? FileManager.default.attributesOfItem(atPath: $1)
+            return $0 + ((attributes?[.size] as? Int) ?? 0)
+        }
+    }
+
+    /// Appends a random event, some time after the one before it.
+    func appendRandom(_ random: inout SeededGenerator, devices: Int, millisecondsMax: Int = 2000) {
+        self.now = self.now + Int64(random.number(below: millisecondsMax))
+        let device = UInt64(random.number(below: devices)) &* 0x9E37_79B9_7F4A_7C15
+        if self.hasNames, random.once(in: 4) {
+            let length = random.number(in: 1...random.pick([30, 64, 255]))
+            let name = String((0..<length).map { _ in random.pick(Self.letters) })
+            return self.append(random.pick(Self.taskKinds), of: device, name: name)
+        }
+        self.append(
+            HistoryEvent(
+                device: device,
+                at: self.now,
+                kind: random.pick(Self.kinds),
+                apnsID: self.identifier(&random, device),
+                related: random.once(in: 8) ? self.identifier(&random, device) : nil,
+                terms: random.once(in: 2) ? Self.terms(&random) : nil
+            )
+        )
+    }
+
+    /// How a push was sent; events of other kinds do not keep it.
+    private static func terms(_ random: inout SeededGenerator) -> PushTerms {
+        let lifetime = PushTerms.Lifetime(code: UInt16(random.number(below: 65_536)))
+        return PushTerms(priority: random.pick(Priority.allCases), lifetime: lifetime)
+    }
+
+    /// None, a new one, or one that the device's events named lately.
+    private func identifier(_ random: inout SeededGenerator, _ device: UInt64) -> APNsID? {
+        switch random.number(below: 4) {
+        case 0: nil
+        case 1: self.events.suffix(50).last { $0.device == device && $0.apnsID != nil }?.apnsID
+        default:
+            APNsID(
+                first: random.next(),
+                second: random.next(),
+                upperCase: random.once(in: 10) ? UInt32(truncatingIfNeeded: random.next()) : 0
+            )
+        }
+    }
+
+    private static let letters = Array("abcdefghijklmnopqrstuvwxyz.-_ABC0123")
+
+    static let taskKinds: [HistoryEvent.Kind] =
+        [.transfersFinished(count: 3), .taskExtended(.processing, seconds: 30)]
+        + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
+        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
+        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
+
+    static let kinds: [HistoryEvent.Kind] =
+        [
+            .registered, .removed, .conditions, .launch(attempt: 1, coalesced: 0),
+            .launch(attempt: 3, coalesced: .max), .launch(attempt: .max, coalesced: 7),
+            .extended(seconds: 30), .taskLaunch(.appRefresh, attempt: 1), .taskLaunch(.urlSession, attempt: .max),
+            .taskResult(.processing, .interrupted), .taskResult(.continued, .lost),
+        ]
+        + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
+        + DiscardReason.allCases.map { .discard($0) }
+}
+
+extension HistoryFile {
+    /// A history under the key of every test.
+    convenience init(
+        path: String?,
+        limits: HistoryLimits,
+        vfs: String? = nil,
+        onTrouble: @escaping (HistoryTrouble) -> Void
+    ) {
+        self.init(path: path, key: EngineRig.historyKey, limits: limits, vfs: vfs, onTrouble: onTrouble)
+    }
+}

@@ -1,0 +1,236 @@
+import Engine
+import Foundation
+import Policy
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("What befalls the history", .timeLimit(.minutes(15)))
+struct HistoryTroubleTests {
+    /// A history with something in it, closed.
+    private func filled(_ seed: UInt64 = 1) throws -> HistoryRig {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: seed)
+        for _ in 0..<10 {
+            for _ in 0..<1000 { rig.appendRandom(&random, devices: 50) }
+            rig.flush()
+        }
+        rig.tidyAll()
+        rig.close()
+        #expect(rig.troubles == [])
+        return rig
+    }
+
+    /// Expects that a history begins anew beside the old file, and is of use.
+    private func expectNewStart(_ rig: HistoryRig, _ reason: String, isInPlace: Bool = false) throws {
+        rig.forget()
+        rig.append(HistoryEvent(device: 5, at: rig.now, kind: .registered))
+        rig.flush()
+        rig.close()
+        #expect(rig.open().recent(device: 5, count: 32) == rig.recent(5))
+        #expect(rig.troubles.count == 1)
+        guard case .setAside(rig.asidePath, let told, isInPlace)? = rig.troubles.first else {
+            Issue.record("told \(rig.troubles)")
+            return
+        }
+        #expect(told.contains(reason), "\(told)")
+        #expect(FileManager.default.fileExists(atPath: rig.asidePath))
+    }
+
+    @Test("A file of another program is set aside, as it was")
+    func foreignDatabase() throws {
+        let rig = try HistoryRig()
+        try SQLiteDatabase(path: rig.path, mode: .create).execute(
+            "PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (42)"
+        )
+        try self.expectNewStart(rig, "another program")
+        let aside = try SQLiteDatabase(path: rig.asidePath, mode: .readWrite)
+        #expect(try aside.integer("SELECT x FROM t") == 42)
+    }
+
+    @Test("A file that is no database is set aside")
+    func foreignFile() throws {
+        let rig = try HistoryRig()
+        try Data(repeating: 65, count: 100_000).write(to: URL(filePath: rig.path))
+        try self.expectNewStart(rig, "not a database")
+    }
+
+    @Test("A file of a newer program is set aside, and one that was set aside before makes room, which is said")
+    func newerFile() throws {
+        let rig = try self.filled()
+        try Data().write(to: URL(filePath: rig.asidePath))
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 3")
+        try self.expectNewStart(rig, "format is 3", isInPlace: true)
+        #expect(rig.troubles.first?.message.hasSuffix("in place of one that was set aside before") == true)
+        #expect(try SQLiteDatabase(path: rig.asidePath, mode: .readOnly).integer("PRAGMA user_version") == 3)
+    }
+
+    @Test("A file that knows devices by numbers without a key is set aside, as it was")
+    func fileWithoutKey() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("PRAGMA user_version = 1; DROP TABLE key")
+        try self.expectNewStart(rig, "strangers could find tokens for")
+        let aside = try SQLiteDatabase(path: rig.asidePath, mode: .readOnly)
+        #expect(try aside.integer("PRAGMA user_version") == 1)
+        #expect(try aside.integer("SELECT count(*) FROM run") ?? 0 > 0)
+    }
+
+    @Test("A file of another key is set aside, and nothing of it is answered")
+    func otherKey() throws {
+        let rig = try self.filled()
+        let device = try #require(rig.events.last?.device)
+        #expect(rig.open().recent(device: device, count: 1).count == 1)
+        rig.close()
+        var troubles: [HistoryTrouble] = []
+        let other = HistoryFile(path: rig.path, key: HashKey((1, 2)), limits: rig.limits) { troubles.append($0) }
+        #expect(other.recent(device: device, count: 1) == [])
+        #expect(troubles.count == 1)
+        let told = troubles.first?.message ?? ""
+        #expect(told.contains("history.key") && told.contains(rig.asidePath), "\(told)")
+        #expect(FileManager.default.fileExists(atPath: rig.asidePath))
+    }
+
+    @Test("A run's row that is damaged is found at the start")
+    func damagedRow() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE run SET content = x'00112233' || content")
+        try self.expectNewStart(rig, "damaged")
+    }
+
+    @Test("A damaged byte, wherever it is, gives no wrong answer: at most the history begins anew")
+    func damagedBytes() throws {
+        let rig = try self.filled()
+        let whole = try Data(contentsOf: URL(filePath: rig.path))
+        var random = SeededGenerator(seed: 3)
+        var found = 0
+        for _ in 0..<60 {
+            var damaged = whole
+            for _ in 0..<20 { damaged[random.number(below: damaged.count)] ^= UInt8(random.number(in: 1...255)) }
+            try damaged.write(to: URL(filePath: rig.path))
+            for device in 0..<50 as Range<UInt64> {
+                let device = device &* 0x9E37_79B9_7F4A_7C15
+                let answer = rig.open().recent(device: device, count: 32)
+                #expect(answer.isEmpty || answer == rig.recent(device).prefix(answer.count).map(\.self))
+                // At most the newest are missing, when the damage was met behind them.
+            }
+            for event in rig.events.suffix(30) {
+                guard let apnsID = event.apnsID else { continue }
+                let answer = rig.open().push(apnsID)
+                #expect(answer.isEmpty || answer == rig.push(apnsID))
+            }
+            rig.closeKeepingEvents()
+            if rig.troubles.contains(where: { if case .setAside = $0 { true } else { false } }) { found += 1 }
+            rig.forgetTroubles()
+        }
+        #expect(found > 0)
+    }
+
+    @Test("Damage that is met while it runs sets the file aside, and the history goes on")
+    func damagedChunk() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
+        #expect(rig.open().recent(device: 0, count: 32) == [])
+        try self.expectNewStart(rig, "damaged")
+    }
+
+    @Test("A file that is begun anew while it runs lets go of all records, so that they can be appended in order again")
+    func recordsAgain() throws {
+        let rig = try self.filled()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
+        let history = rig.open()
+        let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
+        for record in 1...3 as ClosedRange<UInt64> { history.append([event], ofRecord: record) }
+        history.flush()
+        #expect(history.takenSequence == 3 && history.writtenSequence == 3 && history.beginnings == 0)
+        #expect(history.recent(device: 0, count: 1) == [])
+        history.append([event], ofRecord: 4)
+        history.flush()
+        #expect(history.takenSequence == 0 && history.writtenSequence == 0 && history.beginnings == 1)
+        #expect(history.recent(device: 5, count: 32) == [])
+        for record in 2...4 as ClosedRange<UInt64> { history.append([event, event], ofRecord: record) }
+        history.flush()
+        #expect(history.recent(device: 5, count: 32).count == 6)
+        #expect(history.writtenSequence == 4)
+    }
+
+    @Test("Records that find no room are refused, not dropped, and taken when they come again")
+    func noRoom() throws {
+        let rig = try HistoryRig()
+        rig.open().limitPages(to: 10)
+        let history = rig.open()
+        let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
+        var record: UInt64 = 1
+        while history.append(Array(repeating: event, count: 500)[...], ofRecord: record) { record += 1 }
+        #expect(history.droppedEvents == 0 && history.takenSequence == record - 1)
+        history.limitPages(to: 1 << 30)
+        #expect(history.append(Array(repeating: event, count: 500)[...], ofRecord: record))
+        history.flush()
+        #expect(history.writtenSequence == record && history.droppedEvents == 0)
+        #expect(history.recent(device: 5, count: .max).count == Int(record) * 500)
+    }
+
+    @Test("A full disk drops events and counts them, is told of once, and is no more when there is room again")
+    func fullDisk() throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 2)
+        rig.open().limitPages(to: 10)
+        for _ in 0..<20_000 { rig.appendRandom(&random, devices: 1000) }
+        #expect(rig.troubles.count == 1)
+        guard case .failing? = rig.troubles.first else {
+            Issue.record("told \(rig.troubles)")
+            return
+        }
+        let dropped = rig.open().droppedEvents
+        #expect(dropped > 10_000 && dropped < 20_000)
+        #expect(rig.open().recent(device: rig.events[19_999].device, count: 1) == [rig.events[19_999]])
+        rig.open().limitPages(to: 1 << 30)
+        rig.flush()
+        #expect(rig.troubles.last == .recovered(droppedEvents: dropped))
+        #expect(rig.open().collectedEvents == 0)
+        rig.tidyAll()
+        #expect(rig.troubles.count == 2)
+    }
+
+    @Test("A folder that is not there is waited for, and what is collected meanwhile is not lost")
+    func noFolder() throws {
+        let rig = try HistoryRig()
+        try FileManager.default.removeItem(at: rig.folder)
+        rig.append(HistoryEvent(device: 1, at: rig.now, kind: .registered))
+        rig.flush()
+        rig.flush()
+        guard case .failing? = rig.troubles.first else {
+            Issue.record("told \(rig.troubles)")
+            return
+        }
+        #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))
+        try FileManager.default.createDirectory(at: rig.folder, withIntermediateDirectories: true)
+        rig.flush()
+        #expect(rig.troubles.dropFirst() == [.recovered(droppedEvents: 0)])
+        rig.close()
+        #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))
+        #expect(rig.recent(1).count == 1)
+    }
+
+    @Test("File and log, copied at any moment as a killed process leaves them, hold all that was flushed")
+    func killed() throws {
+        let rig = try HistoryRig()
+        var random = SeededGenerator(seed: 8)
+        for round in 0..<60 {
+            for _ in 0..<300 { rig.appendRandom(&random, devices: 40) }
+            rig.flush()
+            for _ in 0..<random.number(below: 5) { _ = rig.open().tidy() }
+            guard round % 6 == 0 else { continue }
+            let copy = rig.folder.appending(path: "copy.sqlite").path
+            for suffix in ["", "-wal"] {
+                try? FileManager.default.removeItem(atPath: copy + suffix)
+                try FileManager.default.copyItem(atPath: rig.path + suffix, toPath: copy + suffix)
+            }
+            let history = HistoryFile(path: copy, limits: rig.limits) { Issue.record("\($0)") }
+            for device in 0..<40 as Range<UInt64> {
+                let device = device &* 0x9E37_79B9_7F4A_7C15
+                #expect(history.recent(device: device, count: 1000) == rig.recent(device, 1000))
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+import Engine
+import Foundation
+import Policy
+import Storage
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Which records of events a history has")
+struct RecordPositionsTests {
+    private static let second = EventRecord.sequencesOfSecond
+
+    @Test("Records come one behind the other, and numbers that begin anew leave earlier ones off")
+    func leftOff() {
+        var positions = RecordPositions()
+        #expect(positions.take(1) == 0 && positions.take(2) == 0)
+        #expect(positions.take(5) == 2, "3 and 4 are passed over")
+        #expect(positions.holds(3) && positions.holds(5) && !positions.holds(6))
+        let other = 7 * Self.second
+        #expect(positions.take(other + 1) == 0 && positions.take(other + 2) == 0)
+        #expect(positions.leftOff == [5] && positions.newest == other + 2)
+        #expect(positions.holds(5) && positions.holds(other + 1) && positions.holds(other))
+        #expect(!positions.holds(6) && !positions.holds(100) && !positions.holds(other + 3))
+        #expect(positions.knowsNumbers(of: 4) && positions.knowsNumbers(of: 100))
+        #expect(positions.knowsNumbers(of: other + 9) && !positions.knowsNumbers(of: 3 * Self.second))
+    }
+
+    @Test("Records behind the place where numbers left off are taken later, each once")
+    func returned() {
+        let other = 7 * Self.second
+        var positions = RecordPositions(newest: other + 2, leftOff: [5])
+        #expect(positions.take(6) == 0 && positions.take(9) == 2)
+        #expect(positions.leftOff == [9] && positions.newest == other + 2)
+        #expect(positions.take(7) == 0 && positions.leftOff == [9])
+        let third = 9 * Self.second
+        positions.take(third)
+        #expect(positions.leftOff == [9, other + 2])
+        #expect(!positions.holds(other + 3) && positions.holds(other + 2) && !positions.holds(10) && positions.holds(9))
+        positions.take(other + 3)
+        #expect(positions.leftOff == [9, other + 3] && positions.newest == third)
+    }
+
+    @Test("Of very many places where numbers left off the oldest are forgotten, and count as taken")
+    func many() {
+        var positions = RecordPositions()
+        for number in 1...100 as ClosedRange<UInt64> { positions.take(number * Self.second) }
+        #expect(positions.leftOff.count == 32 && positions.leftOff.last == 99 * Self.second)
+        #expect(positions.holds(2 * Self.second + 1) && !positions.holds(98 * Self.second + 1))
+    }
+
+    @Test("A file remembers where numbers left off, and takes what comes behind")
+    func file() throws {
+        let rig = try HistoryRig()
+        let other = 7 * Self.second
+        func append(_ records: ClosedRange<UInt64>) {
+            for record in records {
+                let event = HistoryEvent(device: record, at: rig.now, kind: .conditions)
+                #expect(rig.open().append([event], ofRecord: record))
+            }
+        }
+        append(1...3)
+        append(other + 1...other + 2)
+        rig.open().flush()
+        rig.open().sync()
+        rig.closeKeepingEvents()
+        #expect(rig.open().found?.leftOff == [3] && rig.open().found?.sequence == other + 2)
+        #expect(rig.open().durableSequence == other + 2)
+        // Those it has are not taken again.
+        append(2...5)
+        append(other + 2...other + 3)
+        #expect(rig.open().collectedEvents == 3 && rig.open().durableSequence == 3)
+        rig.open().sync()
+        #expect(rig.open().durableSequence == 3, "they are not in the file")
+        rig.open().flush()
+        rig.open().sync()
+        #expect(rig.open().durableSequence == other + 3)
+        rig.closeKeepingEvents()
+        #expect(rig.open().found?.leftOff == [5] && rig.open().takenSequence == other + 3)
+        for record in [1, 2, 3, 4, 5, other + 1, other + 2, other + 3] {
+            #expect(rig.open().recent(device: record, count: 32).count == 1, "record \(record)")
+        }
+    }
+
+    @Test("What is collected before the file can be opened goes on where the file left it off")
+    func openedLater() throws {
+        let rig = try HistoryRig()
+        let other = 7 * Self.second
+        func append(_ records: ClosedRange<UInt64>, to history: HistoryFile) {
+            for record in records {
+                let event = HistoryEvent(device: record, at: rig.now, kind: .conditions)
+                #expect(history.append([event], ofRecord: record))
+            }
+        }
+        append(1...3, to: rig.open())
+        append(other + 1...other + 1, to: rig.open())
+        rig.open().flush()
+        rig.closeKeepingEvents()
+        let hidden = rig.path + ".hidden"
+        try FileManager.default.moveItem(atPath: rig.path, toPath: hidden)
+        try FileManager.default.createDirectory(atPath: rig.path, withIntermediateDirectories: false)
+        append(2...5, to: rig.open())
+        append(2 * other...2 * other, to: rig.open())
+        #expect(!rig.open().isOpen)
+        try FileManager.default.removeItem(atPath: rig.path)
+        try FileManager.default.moveItem(atPath: hidden, toPath: rig.path)
+        rig.open().flush()
+        rig.open().sync()
+        #expect(rig.open().isOpen && rig.open().durableSequence == 2 * other)
+        for record in [1, 2, 3, 4, 5, other + 1, 2 * other] {
+            #expect(rig.open().recent(device: record, count: 32).count == 1, "record \(record)")
+        }
+        rig.closeKeepingEvents()
+        #expect(rig.open().found?.leftOff == [5, other + 1])
+    }
+
+    @Test("A record without events counts as taken, also after the file was closed")
+    func withoutEvents() throws {
+        let rig = try HistoryRig()
+        #expect(rig.open().append([], ofRecord: 1) && rig.open().append([], ofRecord: 2))
+        rig.open().flush()
+        rig.open().sync()
+        #expect(rig.open().durableSequence == 2 && rig.open().runCount == 0)
+        rig.closeKeepingEvents()
+        #expect(rig.open().found?.sequence == 2 && rig.open().holds(2) && !rig.open().holds(3))
+    }
+
+    @Test("A file that says nothing of earlier numbers counts as having all of their records")
+    func formerFile() throws {
+        let rig = try HistoryRig()
+        let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)
+        rig.open().append([event], ofRecord: 3)
+        rig.open().flush()
+        rig.closeKeepingEvents()
+        try SQLiteDatabase(path: rig.path, mode: .readWrite).execute(
+            "REPLACE INTO written (id, sequence) VALUES (1, \(7 * Self.second))"
+        )
+        #expect(rig.open().found?.leftOff == [] && rig.open().holds(4))
+        rig.open().append([event], ofRecord: 4)
+        #expect(rig.open().collectedEvents == 0)
+    }
+}

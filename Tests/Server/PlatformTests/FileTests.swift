@@ -1,0 +1,271 @@
+import Glibc
+import Platform
+import Synchronization
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Files", .timeLimit(.minutes(15)))
+struct FileTests {
+    private let folder = TestFolder()
+
+    private func made(_ name: String, _ text: String) throws -> String {
+        let path = self.folder.file(name)
+        let file = try OpenFile(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o640)
+        try file.write(Array(text.utf8))
+        try file.sync()
+        try file.close()
+        return path
+    }
+
+    private func number(_ body: () throws(SystemError) -> Void) -> Int32? {
+        do throws(SystemError) { try body() } catch { return error.number }
+        return nil
+    }
+
+    @Test("What is written is read again, at most as much as is asked for")
+    func contents() throws {
+        let path = try self.made("a", "0123456789")
+        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array("0123456789".utf8))
+        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 4) == Array("0123".utf8))
+        #expect(try OrdinaryFile.contents(path, bytesMax: 100) == Array("0123456789".utf8))
+        #expect(MappedFile(path)?.withView { $0 == "0123456789" } == true)
+    }
+
+    @Test("A file longer than one read is read whole")
+    func longFile() throws {
+        let text = String(repeating: "abcdefgh", count: 20_000)
+        let path = try self.made("a", text)
+        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array(text.utf8))
+        #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 100_000) == Array(text.utf8.prefix(100_000)))
+    }
+
+    @Test("What is at a path is told, and whether a link leads there")
+    func status() throws {
+        let path = try self.made("a", "abc")
+        let other = self.folder.file("b")
+        try FileSystem.link(path, to: other)
+        let status = try FileSystem.status(path)
+        #expect(status.kind == .file && status.size == 3 && status.permissions & ~0o640 == 0)
+        #expect(status.owner == geteuid())
+        #expect(try status == OpenFile(other, O_RDONLY).status(), "two names of one file")
+        #expect(try FileSystem.status(self.folder.path).kind == .folder)
+        #expect(try FileSystem.status("/dev/null").kind == .other)
+        #expect(try FileSystem.linkStatus("/proc/self/exe").kind == .link)
+        #expect(try FileSystem.target(of: "\(self.folder.path)/./a") == FileSystem.target(of: path))
+        #expect(FileSystem.exists(path) && FileSystem.isReadable(path))
+    }
+
+    @Test("What fails is told by the system's number, and in its words")
+    func errors() throws {
+        let path = try self.made("a", "")
+        let none = self.folder.file("none")
+        #expect(self.number { () throws(SystemError) in _ = try OpenFile(none, O_RDONLY) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in _ = try FileSystem.status(none) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in _ = try FileSystem.linkStatus(none) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in _ = try FileSystem.target(of: none) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in try FileSystem.checkAccess(none, R_OK) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in try FileSystem.remove(none) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in try FileSystem.rename(none, to: path) } == ENOENT)
+        #expect(self.number { () throws(SystemError) in try FileSystem.link(path, to: path) } == EEXIST)
+        #expect(self.number { () throws(SystemError) in try FileSystem.makeFolder(path, mode: 0o700) } == EEXIST)
+        #expect(self.number { () throws(SystemError) in try FileSystem.removeFolder(path) } == ENOTDIR)
+        #expect(self.number { () throws(SystemError) in try FileSystem.syncFolder(path) } == ENOTDIR)
+        #expect(SystemError(ENOENT).message == "No such file or directory")
+        #expect(!FileSystem.exists(none) && !FileSystem.isReadable(none))
+        #expect(MappedFile(path)?.withView { $0.count } == nil, "there is nothing to map of an empty file")
+    }
+
+    @Test("A write that a full disk does not take is an error")
+    func fullDisk() throws {
+        let file = try OpenFile("/dev/full", O_WRONLY | O_CLOEXEC)
+        let text: [UInt8] = [1, 2, 3]
+        #expect(throws: SystemError(ENOSPC)) { try file.write(text) }
+    }
+
+    @Test("A folder tells the names in it that begin with no dot, as many as are asked for")
+    func names() throws {
+        for name in ["a", "b", ".c"] { _ = try self.made(name, "") }
+        #expect(FileSystem.names(in: self.folder.path, countMax: 10)?.sorted() == ["a", "b"])
+        #expect(FileSystem.names(in: self.folder.path, countMax: 1)?.count == 1)
+        #expect(FileSystem.names(in: self.folder.file("none"), countMax: 10) == nil)
+        try FileSystem.rename(self.folder.file("a"), to: self.folder.file("b"))
+        #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
+    }
+
+    @Test("What is no ordinary file is told from what cannot be opened, and nobody waits")
+    func ordinary() throws {
+        let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
+        #expect(isMade)
+        for path in [self.folder.file("pipe"), self.folder.path, "/dev/null"] {
+            #expect(try OrdinaryFile.contents(path, bytesMax: 1) == nil)
+            #expect(OrdinaryFile.isOther(path))
+        }
+        let none = self.folder.file("none")
+        #expect(throws: SystemError(ENOENT)) { try OrdinaryFile.contents(none, bytesMax: 1) }
+        #expect(!OrdinaryFile.isOther(none))
+    }
+
+    /// Paths with something that no file may replace.
+    private func obstacles() throws -> [String] {
+        let (pipe, device, nowhere) = (
+            self.folder.file("pipe"), self.folder.file("device"), self.folder.file("nowhere")
+        )
+        let areMade =
+            unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
+            && symlink(self.folder.file("none"), nowhere) == 0
+        try #require(areMade)
+        return [pipe, device, nowhere]
+    }
+
+    @Test("Only an ordinary file is replaced, or a link to one")
+    func replacement() throws {
+        let other = try self.made("other", "other")
+        let link = self.folder.file("link")
+        let isLinked = unsafe symlink(other, link) == 0
+        #expect(isLinked)
+        for path in [self.folder.file("free"), other, link] {
+            try FileSystem.replaceFile(path, by: try self.made("draft", "new"))
+            #expect(try OrdinaryFile.contents(path, bytesMax: 10) == Array("new".utf8))
+            #expect(try FileSystem.linkStatus(path).kind == .file)
+        }
+        let draft = try self.made("draft", "new")
+        for path in try self.obstacles() {
+            let before = try FileSystem.linkStatus(path)
+            #expect(throws: SystemError.notOrdinaryFile) { try FileSystem.replaceFile(path, by: draft) }
+            #expect(throws: SystemError.notOrdinaryFile) {
+                try OrdinaryFile.replace(path, with: [1], mode: 0o600)
+            }
+            #expect(try FileSystem.linkStatus(path) == before)
+        }
+        #expect(throws: SystemError(EISDIR)) { try FileSystem.replaceFile(self.folder.path, by: draft) }
+        #expect(SystemError.notOrdinaryFile.message.contains("no ordinary file"))
+    }
+
+    @Test("A file is written whole, and no temporary file remains")
+    func wholeFile() throws {
+        let path = try self.made("a", "before")
+        try OrdinaryFile.replace(path, with: Array("after".utf8), mode: 0o600)
+        #expect(try OrdinaryFile.contents(path, bytesMax: 10) == Array("after".utf8))
+        #expect(try FileSystem.status(path).permissions == 0o600)
+        let full: [UInt8] = [1]
+        #expect(throws: SystemError(ENOENT)) {
+            try OrdinaryFile.replace(self.folder.file("none/b"), with: full, mode: 0o600)
+        }
+        #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["a"])
+    }
+
+    @Test(
+        "A name that something has is given to no file, whether or not there are hard links",
+        arguments: [(0, ENOSYS), (1, EPERM), (1, EMLINK), (2, EOPNOTSUPP), (2, ENOSYS)]
+    )
+    func unusedNames(calls: Int, error: Int32) throws {
+        let faults = SystemFaults()
+        faults.join()
+        defer { SystemFaults.leave() }
+        let other = self.folder.file("b")
+        let path = try self.made("a", "new")
+        faults.fail(.link, number: 0, error: error, times: calls)
+        try FileSystem.link(path, orRenameTo: other)
+        #expect(faults.met == calls)
+        #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
+        #expect(FileSystem.exists(path) == (calls == 0))
+        let next = try self.made("c", "next")
+        faults.fail(.link, number: 0, error: error, times: calls)
+        #expect(throws: SystemError(EEXIST)) { try FileSystem.link(next, orRenameTo: other) }
+        #expect(FileSystem.exists(next))
+        #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
+    }
+
+    @Test("A file is closed with its value, unless its number was kept")
+    func closing() throws {
+        let path = try self.made("a", "x")
+        // A lock ends when the file is closed through which it was taken.
+        func isFree() throws -> Bool {
+            let file = try OpenFile(path, O_RDONLY | O_CLOEXEC)
+            return flock(file.descriptor, LOCK_EX | LOCK_NB) == 0
+        }
+        #expect(try isFree())
+        let kept = try OpenFile(path, O_RDONLY | O_CLOEXEC).release()
+        #expect(flock(kept, LOCK_EX | LOCK_NB) == 0)
+        #expect(try !isFree())
+        #expect(close(kept) == 0)
+        #expect(try isFree())
+    }
+}
+
+@Suite("Descriptors", .timeLimit(.minutes(15)))
+struct DescriptorTests {
+    @Test("A pipe is readable once something is in it, and what was written is read")
+    func waiting() throws {
+        let pipe = try TestPipe()
+        #expect(!Descriptor.wait(for: pipe.reading, .readable, milliseconds: 0))
+        #expect(Descriptor.wait(for: pipe.writing, .writable, milliseconds: -1))
+        var waits = [Descriptor.Wait(pipe.reading, .readable), Descriptor.Wait(pipe.writing, .writable)]
+        #expect(Descriptor.wait(for: &waits, milliseconds: -1))
+        #expect(waits.map(\.isOver) == [false, true])
+        #expect(try Descriptor.write(pipe.writing, [1, 2, 3]) == 3)
+        #expect([UInt8]([4, 5]).withByteView { Descriptor.writeAll(pipe.writing, $0) })
+        #expect(Descriptor.wait(for: &waits, milliseconds: -1))
+        #expect(waits.map(\.isOver) == [true, true])
+        var room = [UInt8](repeating: 0, count: 8)
+        #expect(try Descriptor.read(pipe.reading, into: &room) == 5)
+        #expect(room == [1, 2, 3, 4, 5, 0, 0, 0])
+    }
+
+    @Test("Nobody takes what is written to a descriptor that is closed")
+    func nobody() {
+        #expect(![UInt8]([1]).withByteView { Descriptor.writeAll(-1, $0) })
+        #expect(throws: SystemError(EBADF)) { try Descriptor.write(-1, [1]) }
+    }
+
+    @Test("A value arrives on another thread")
+    func handover() throws {
+        final class Count { var value = 1 }
+        let moved = Handover(Count())
+        let arrived = Atomic(0)
+        try NamedThread("handover") {
+            let count = moved.take()
+            count.value += 1
+            arrived.store(count.value, ordering: .relaxed)
+        }.join()
+        #expect(arrived.load(ordering: .relaxed) == 2)
+    }
+}
+
+/// A pipe that is closed with this value.
+private final class TestPipe {
+    let reading: Int32
+    let writing: Int32
+
+    init() throws(SystemError) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw SystemError(errno) }
+        self.reading = ends[0]
+        self.writing = ends[1]
+    }
+
+    deinit {
+        close(self.reading)
+        close(self.writing)
+    }
+}
+
+/// A folder that is removed, with what is in it, with this value.
+private final class TestFolder {
+    let path: String
+
+    init() {
+        var random = RandomBits()
+        self.path = "/tmp/wakegate-files-\(random.next())"
+        try? FileSystem.makeFolder(self.path, mode: 0o700)
+    }
+
+    deinit {
+        for name in FileSystem.names(in: self.path, countMax: 100) ?? [] { try? FileSystem.remove(self.file(name)) }
+        try? FileSystem.remove(self.file(".c"))
+        try? FileSystem.removeFolder(self.path)
+    }
+
+    func file(_ name: String) -> String { "\(self.path)/\(name)" }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import HTTPClient
+import Testing
+import TransferAgent
+import Wire
+
+@Suite("What an attempt makes of answers")
+struct NetworkTests {
+    @Test(
+        "A range of bytes is read, and nothing else",
+        arguments: [
+            ("bytes 0-9/10", 0, 10), ("bytes 5-9/*", 5, nil), ("Bytes 5-5/6", 5, 6), ("bytes 5-4/10", nil, nil),
+            ("bytes 0-9/9", nil, nil), ("bytes */10", nil, nil), ("items 0-9/10", nil, nil), ("", nil, nil),
+            ("bytes 5-9223372036854775807/*", nil, nil), ("bytes 5-9223372036854775806/*", 5, nil),
+        ] as [(String, Int64?, Int64?)]
+    )
+    func ranges(_ text: String, _ first: Int64?, _ total: Int64?) {
+        let range = ContentRange(text)
+        #expect(range?.first == first)
+        if first != nil { #expect(range?.total == total) }
+    }
+
+    @Test(
+        "A length is read, and what is none is told from one that is not there",
+        arguments: [
+            ([], -1), (["5"], 5), (["0"], 0), (["5, 5"], 5), (["5", "5"], 5), (["9223372036854775807"], .max),
+            (["9223372036854775808"], nil), (["-5"], nil), (["+5"], nil), (["0x10"], nil), (["5, 6"], nil), ([""], nil),
+        ] as [([String], Int64?)]
+    )
+    func lengths(_ fields: [String], _ length: Int64?) {
+        var response = HTTPResponse(status: 200, headers: fields.map { ("content-length", $0) })
+        #expect(EntityLength.announced(in: response) == length)
+        response.headers.append(("transfer-encoding", "chunked"))
+        #expect(EntityLength.announced(in: response) == -1)
+    }
+
+    private static let monday = "Mon, 23 Nov 2026 08:00:00 GMT"
+    private static let tuesday = "Tue, 24 Nov 2026 08:00:00 GMT"
+
+    @Test(
+        "A part belongs to an entity only if it has its validator",
+        arguments: [
+            ("\"a\"", [("etag", "\"a\"")], true), ("\"a\"", [("etag", "\"b\"")], false),
+            ("\"a\"", [("etag", "W/\"a\"")], false), ("\"a\"", [("last-modified", Self.monday)], false),
+            ("\"a\"", [], false), (Self.monday, [("last-modified", Self.monday)], true), (Self.monday, [], true),
+            (Self.monday, [("last-modified", Self.tuesday)], false), (Self.monday, [("etag", "\"b\"")], false),
+            (Self.monday, [("last-modified", Self.monday), ("etag", "W/\"b\"")], false),
+        ] as [(String, [(String, String)], Bool)]
+    )
+    func parts(_ validator: String, _ fields: [(String, String)], _ isSame: Bool) {
+        let response = HTTPResponse(status: 206, headers: fields.map { (name: $0.0, value: $0.1) })
+        #expect(EntityValidator.isSame(validator, in: response) == isSame)
+        #expect(!EntityValidator.isSame(nil, in: response))
+        #expect(EntityValidator.isOther(validator, in: response) == (!isSame && !fields.isEmpty))
+    }
+
+    @Test(
+        "Only a strong tag, or without a tag a date that is older than the answer, is a validator",
+        arguments: [
+            ([("etag", "\"a\""), ("last-modified", Self.monday)], "\"a\""),
+            ([("etag", "W/\"a\""), ("last-modified", Self.monday), ("date", Self.tuesday)], nil),
+            ([("etag", "a"), ("last-modified", Self.monday), ("date", Self.tuesday)], nil),
+            ([("last-modified", Self.monday), ("date", Self.tuesday)], Self.monday),
+            ([("last-modified", Self.monday), ("date", "Mon, 23 Nov 2026 08:00:02 GMT")], Self.monday),
+            ([("last-modified", Self.monday), ("date", "Mon, 23 Nov 2026 08:00:01 GMT")], nil),
+            ([("last-modified", Self.tuesday), ("date", Self.monday)], nil), ([("last-modified", Self.monday)], nil),
+            ([("last-modified", "yesterday"), ("date", Self.monday)], nil), ([], nil),
+        ] as [([(String, String)], String?)]
+    )
+    func validators(_ fields: [(String, String)], _ validator: String?) {
+        let response = HTTPResponse(status: 200, headers: fields.map { (name: $0.0, value: $0.1) })
+        #expect(EntityValidator.of(response) == validator)
+    }
+
+    @Test(
+        "The whole length is read from an answer 416",
+        arguments: [
+            ("bytes */10", 10), ("Bytes */0", 0), ("bytes 0-9/10", nil), ("bytes */*", nil), ("bytes */-1", nil),
+            ("bytes */+1", nil), ("*/10", nil), ("", nil),
+        ] as [(String, Int64?)]
+    )
+    func wholeLengths(_ text: String, _ length: Int64?) {
+        #expect(ContentRange.wholeLength(text) == length)
+    }
+
+    @Test("Secrets go to the server they are for, and to no other")
+    func origins() {
+        #expect(Redirection.isSameOrigin("https://a/x", "https://A:443/y"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "http://a/x"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "https://a:8443/x"))
+        #expect(!Redirection.isSameOrigin("https://a/x", "https://b/x"))
+        for name in ["authorization", "Cookie", "private-token", "x-amz-security-token", "X-Api-Key"] {
+            #expect(Redirection.isSecret(name), "\(name)")
+        }
+        #expect(!Redirection.isSecret("Accept") && !Redirection.isSecret("content-type"))
+    }
+
+    @Test("A redirect keeps the method where RFC 9110 says so")
+    func methods() {
+        #expect(Redirection.method(after: 303, of: "PUT") == "GET")
+        #expect(Redirection.method(after: 302, of: "POST") == "GET")
+        #expect(Redirection.method(after: 307, of: "POST") == "POST")
+        #expect(Redirection.method(after: 308, of: "PUT") == "PUT")
+        #expect(!Redirection.isRedirect(304) && Redirection.isRedirect(308))
+    }
+
+    @Test("A URL is shown without a password, and logged without its query")
+    func shown() {
+        #expect(Redirection.withoutCredentials("https://u:p@h/a@b?c=d") == "https://h/a@b?c=d")
+        #expect(Redirection.withoutCredentials("https://h?x=u@v") == "https://h?x=u@v")
+        #expect(Redirection.forLogs("https://u@h/a?token=1#f") == "https://h/a")
+    }
+
+    @Test("The document of the routes names every operation, and no other")
+    func document() throws {
+        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../../Sources/Transfers/TransferAgent/OpenAPI/openapi.json")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        let document = try JSONReader.read(text)
+        var told: Set<String> = []
+        for path in document["paths"]?.members ?? [] {
+            let parts = path.name.split(separator: "/").map { $0.hasPrefix("{") ? "*" : String($0) }
+            for method in path.value.members {
+                told.insert("\(method.name.uppercased()) \(parts.joined(separator: "/"))")
+            }
+        }
+        let operations = AgentOperation.all.map { "\($0.method) \($0.path.joined(separator: "/"))" }
+        #expect(told == Set(operations) && operations.count == told.count)
+    }
+
+    @Test(
+        "What a gateway's answer means",
+        arguments: [
+            (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
+            (410, "Unregistered", .refused("")), (409, "TooManySessions", .again("")), (503, "Shutdown", .again("")),
+            (429, "", .again("")), (401, "", .again("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
+        ]
+    )
+    func outbox(_ status: Int, _ reason: String, _ expected: OutboxSender.Outcome) {
+        switch (OutboxSender.outcome(of: status, reason: reason), expected) {
+        case (.delivered, .delivered): ()
+        case (.again(let words), .again), (.refused(let words), .refused):
+            #expect(words.contains("\(status)") && (reason.isEmpty || words.contains(reason)))
+        case (let found, _): Issue.record("\(status) \(reason) is \(found)")
+        }
+    }
+}

@@ -1,0 +1,246 @@
+import Foundation
+import HTTPTransport
+import Platform
+import ServiceManager
+import Synchronization
+import Testing
+import TransferAgent
+import WakeGateTestKit
+import Wire
+
+/// An agent's room in a world of a test's, on a state folder that outlives it.
+final class RoomRig {
+    let world: RoomWorld
+    var settings = AgentSettings()
+    let folder: String
+    /// What left for callers, by the number of the request.
+    private(set) var answers: [Int32: AgentAnswer] = [:]
+    private(set) var events: [(stream: Int32, text: String)] = []
+    /// The last telling of an end that left for each follower.
+    private(set) var tellings: [Int32: Int] = [:]
+    private var files: StateFiles?
+    private var room: AgentRoom?
+    /// What the last start has found.
+    private(set) var found: AgentRoom.Found?
+    private var inbox = RoomInbox()
+    private var nextStream: Int32 = 1
+    private let log = GatewayLog(level: .error, format: .text, sink: SilentLog())
+    /// Tells one boot of the machine from others.
+    private var bootNumber = 1
+
+    static let device = String(repeating: "0badcafe", count: 8)
+
+    /// - `seed`: of all that is drawn.
+    init(seed: UInt64 = 1) throws {
+        self.world = RoomWorld(seed: seed)
+        // In memory where there is such a file system: nothing here is about a real disk.
+        let memory = "/dev/shm"
+        let base = FileSystem.exists(memory) ? memory : FileManager.default.temporaryDirectory.path
+        self.folder = "\(base)/wg-room-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: self.state, withIntermediateDirectories: true)
+        self.settings.stateFolder = self.state
+        self.settings.gateway = "http://127.0.0.1:9"
+        self.settings.spaceReserve = 0
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    /// Where it keeps its state; nothing is taken there.
+    var state: String { "\(self.folder)/state" }
+
+    var boot: String { "00000000-0000-0000-0000-" + String(format: "%012d", self.bootNumber) }
+
+    /// A process begins: what is stored is read.
+    func start() throws {
+        self.room = nil
+        self.world.store = nil
+        self.world.liveAgain()
+        self.inbox = RoomInbox()
+        let files = try StateFiles(
+            folder: "\(self.state)/files",
+            bytesMax: self.settings.limits.stateBytesMax,
+            reserve: 0,
+            boot: self.boot
+        )
+        let store = try TransferStore(path: "\(self.state)/transfers.sqlite")
+        self.world.store = store
+        let room = AgentRoom(
+            settings: self.settings,
+            files: files,
+            store: store,
+            world: self.world,
+            log: self.log,
+            tell: { [inbox = self.inbox] in inbox.leave($0) },
+            emit: { [weak self] in self?.take($0) }
+        )
+        self.files = files
+        self.room = room
+        self.found = try room.restore()
+        self.turn()
+    }
+
+    /// The process ends, as by a kill.
+    func end() {
+        self.room = nil
+        self.files = nil
+        self.world.store = nil
+    }
+
+    /// The machine starts again, after so many milliseconds; the process does, too.
+    func reboot(after milliseconds: Int64) throws {
+        self.world.clock.pass(milliseconds)
+        self.world.clock.reboot()
+        self.bootNumber += 1
+        try self.start()
+    }
+
+    private func take(_ outputs: [AgentOutput]) {
+        guard !self.world.isDead else { return }
+        for output in outputs {
+            switch output {
+            case .answer(let stream, let answer): self.answers[stream.number] = answer
+            case .begin(let stream, let bytes), .write(let stream, let bytes):
+                self.events.append((stream.number, String(decoding: bytes, as: UTF8.self)))
+            case .confirm(let stream, let telling): self.tellings[stream.number] = telling
+            case .finish: ()
+            }
+        }
+    }
+
+    /// Hands over what has come, and has the room do what is due.
+    func turn() {
+        self.room?.turn(self.inbox.take())
+    }
+
+    /// Time passes, and the room turns as often as it asks to.
+    func pass(_ milliseconds: Int64) {
+        var left = milliseconds
+        while left > 0, let room = self.room {
+            let step = min(left, max(1, room.wait))
+            self.world.clock.pass(step)
+            left -= step
+            self.turn()
+        }
+    }
+
+    /// Leaves a request for the next turn.
+    func submit(_ command: AgentCommand) -> Int32 {
+        let stream = self.stream(self.nextStream)
+        self.nextStream += 1
+        self.inbox.leave(.command(stream, command))
+        return stream.number
+    }
+
+    private func stream(_ number: Int32) -> StreamID {
+        StreamID(connection: ConnectionID(index: 1, generation: 1), number: number)
+    }
+
+    /// A follower has read all that has left for it.
+    func read(_ number: Int32) {
+        if let telling = self.tellings[number] { self.inbox.leave(.read(self.stream(number), telling: telling)) }
+    }
+
+    /// A follower that has read all that has left for it is gone.
+    func leave(_ number: Int32) {
+        self.inbox.leave(.gone(self.stream(number), hasRead: self.tellings[number]))
+    }
+
+    /// A follower is gone that has read nothing.
+    func lose(_ number: Int32) { self.inbox.leave(.gone(self.stream(number), hasRead: nil)) }
+
+    func tell(_ state: MachineState) { self.inbox.leave(.machine(state)) }
+
+    /// Asks, and turns once.
+    func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
+        let stream = self.submit(command)
+        self.turn()
+        guard let answer = self.answers[stream] else { return (0, nil) }
+        return (answer.status, try? JSONReader.read(String(decoding: answer.body, as: UTF8.self)))
+    }
+
+    // MARK: Shorter
+
+    func put(_ session: String = "s", _ change: (inout SessionChange) -> Void = { _ in }) -> Int {
+        var asked = SessionChange()
+        asked.device = Self.device
+        change(&asked)
+        return self.ask(.putSession(session, asked)).status
+    }
+
+    static func download(_ url: String, earliestBegin: Int64 = 0) -> TransferSubmission {
+        let host = url.split(separator: "/").prefix(2).joined(separator: "//")
+        return TransferSubmission(
+            kind: .download,
+            spec: TransferSpec(url: url),
+            host: host,
+            earliestBegin: earliestBegin
+        )
+    }
+
+    func download(
+        _ url: String = "http://192.0.2.1:80/a",
+        in session: String = "s",
+        earliestBegin: Int64 = 0
+    ) throws -> TransferID {
+        let answer = self.ask(.submit(session, Self.download(url, earliestBegin: earliestBegin)))
+        return try #require(answer.body?["transfer"]?.word.flatMap { TransferID($0) })
+    }
+
+    func shown(_ id: TransferID, in session: String = "s") throws -> JSONValue {
+        try #require(self.ask(.transfer(session, id)).body)
+    }
+
+    /// Writes a whole file for an attempt, and says that all of it is there.
+    func finish(_ attempt: RoomWorld.Attempt, _ content: String = "abc") throws {
+        let files = try #require(self.files)
+        let writing = try files.create(attempt.plan.freshFile)
+        // A closure that throws `SystemError` here ends the compiler (Swift 6.3.1).
+        let isWritten = content.withByteView { (try? writing.write($0)) != nil }
+        try #require(isWritten)
+        files.used(content.utf8.count)
+        let count = Int64(content.utf8.count)
+        let part = PartFile(
+            file: attempt.plan.freshFile,
+            validator: "\"v\"",
+            total: count,
+            synced: 0,
+            boot: files.boot
+        )
+        attempt.report(.began(part))
+        attempt.gauge.bytes.store(count, ordering: .relaxed)
+        attempt.report(.succeeded(bytes: count, status: 200, sha256: nil))
+        self.world.end(attempt.number)
+        self.turn()
+    }
+
+    func fail(_ attempt: RoomWorld.Attempt, _ fault: TransferFault = .connectionFailed("cut")) {
+        attempt.report(.failed(fault, hasProgressed: false))
+        self.world.end(attempt.number)
+        self.turn()
+    }
+
+    /// A download that is whole.
+    func finished() throws -> TransferID {
+        let id = try self.download()
+        try self.finish(self.world.attempts[0])
+        return id
+    }
+
+    /// Asks for a finished file at a place, and has it moved there.
+    ///
+    /// - Returns: the answer's status; nil when none has come.
+    func take(_ id: TransferID, in session: String = "s", to place: String) -> Int? {
+        let stream = self.submit(.take(session, id, to: place, replaces: false))
+        self.turn()
+        self.world.doMove()
+        self.turn()
+        return self.answers[stream]?.status
+    }
+
+    /// The names in the state folder's folder of files.
+    func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
+
+    var stateFiles: StateFiles? { self.files }
+    var hostCount: Int { self.room?.hostCount ?? 0 }
+    var wait: Int64 { self.room?.wait ?? 0 }
+}

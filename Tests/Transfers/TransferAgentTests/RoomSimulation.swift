@@ -1,0 +1,281 @@
+import Foundation
+import TransferAgent
+import WakeGateTestKit
+import Wire
+
+/// A room in a world that one seed makes: callers, servers and a gateway that do anything, processes and machines that
+/// end at any moment, clocks that are set, disks that fill up; then a world without faults, in which all must end.
+struct RoomSimulation {
+    /// A request whose answer is waited for; none is of a process that has ended.
+    private enum Question {
+        case submission(session: String, url: String)
+        case take(TransferID, path: String)
+    }
+
+    private let rig: RoomRig
+    private var generator: SeededGenerator
+    private var server = SimulatedServer()
+    private(set) var ledger = RoomLedger()
+    private var questions: [Int32: Question] = [:]
+    private var listeners: [Int32] = []
+    private var nextName = 0
+    /// How often a process, or a machine, has ended.
+    private(set) var deaths = 0
+    private(set) var takenFiles = 0
+    /// How many cancellations asked to keep what had come.
+    private var keptCount = 0
+
+    /// The last one has followers, and the others are woken.
+    private static let sessions = ["first", "second", "followed"]
+    private static let minute: Int64 = 60_000
+
+    init(seed: UInt64) throws {
+        self.generator = SeededGenerator(seed: seed)
+        self.rig = try RoomRig(seed: seed &+ 1)
+        self.rig.settings.limits.runningMax = 1 + self.generator.number(below: 8)
+        try self.rig.start()
+        for session in Self.sessions {
+            let timeout = self.generator.pick([10, 60, 100_000]) * Self.minute
+            _ = self.rig.put(session) { $0.resourceTimeout = timeout }
+        }
+    }
+
+    /// Does so many things, and then lets all come to an end.
+    mutating func run(steps: Int) throws {
+        for _ in 0..<steps {
+            try self.step()
+            try self.settle()
+            if !self.ledger.violations.isEmpty { return }
+        }
+        try self.converge()
+        try self.list()
+        self.ledger.close(sessions: Array(Self.sessions.dropLast()))
+        self.takeAll()
+    }
+
+    // MARK: What happens
+
+    private mutating func step() throws {
+        switch self.generator.number(below: 100) {
+        case 0..<20: self.submit()
+        case 20..<62: self.moveAttempt(isReliable: false)
+        case 62..<68: self.answerGateway(isReliable: false)
+        case 68..<72: self.take()
+        case 72..<75: self.rig.world.doMove()
+        case 75..<78: try self.cancel()
+        case 78..<80: self.change()
+        case 80..<86: self.rig.pass(Int64(self.generator.number(below: 3000)))
+        case 86: self.rig.pass(Int64(self.generator.number(below: 20)) * Self.minute)
+        case 87: self.rig.world.clock.stepWall(by: Int64(self.generator.number(in: -100...100)) * Self.minute)
+        case 88: self.tellConditions()
+        case 89..<91: self.follow()
+        case 91: self.rig.world.fault = .once
+        case 92: try self.die(losesPower: false)
+        case 93: try self.die(losesPower: true)
+        case 94: self.rig.world.fault = self.generator.pick([.deathBefore, .deathAfter])
+        default: try self.list()
+        }
+    }
+
+    /// A turn, after which a process that has ended is followed by another.
+    private mutating func settle() throws {
+        self.rig.turn()
+        if self.rig.world.isDead { return try self.die(losesPower: self.generator.once(in: 2)) }
+        self.hear()
+    }
+
+    private mutating func die(losesPower: Bool) throws {
+        self.deaths += 1
+        self.hear()
+        self.questions.removeAll()
+        self.listeners.removeAll()
+        // What was being moved may be at its place, or not.
+        while !self.rig.world.moves.isEmpty, self.generator.once(in: 2) { self.rig.world.doMove() }
+        try self.server.processEnded(losesPower: losesPower, self.rig, using: &self.generator)
+        if losesPower {
+            try self.rig.reboot(after: Int64(self.generator.number(below: 5)) * Self.minute)
+        } else {
+            self.rig.world.clock.pass(Int64(self.generator.number(below: 5000)))
+            try self.rig.start()
+        }
+        try self.list()
+    }
+
+    /// Takes the answers that have come.
+    private mutating func hear() {
+        for (stream, question) in self.questions {
+            guard let answer = self.rig.answers[stream] else { continue }
+            self.questions[stream] = nil
+            switch question {
+            case .submission(let session, let url):
+                let body = try? JSONReader.read(String(decoding: answer.body, as: UTF8.self))
+                if answer.status == 201, let id = body?["transfer"]?.word.flatMap({ TransferID($0) }) {
+                    self.ledger.submitted(id, session, url)
+                } else if answer.status != 507 {
+                    self.ledger.fault("a submission is answered \(answer.status)")
+                }
+            case .take(let id, let path):
+                if answer.status == 200 { self.check(id, at: path) }
+                if answer.status == 400 {
+                    self.ledger.fault("\(id) is asked for and answered \(answer.status)")
+                }
+            }
+        }
+    }
+
+    private mutating func check(_ id: TransferID, at path: String) {
+        guard let url = self.ledger.entries[id]?.url else { return self.ledger.fault("\(id) was taken unseen") }
+        guard let found = try? Data(contentsOf: URL(fileURLWithPath: path)) else {
+            return self.ledger.fault("\(id) was taken, and is not at its place")
+        }
+        self.takenFiles += 1
+        if !self.server.isEntity(Array(found), of: url) { self.ledger.fault("\(id) is not what its server has sent") }
+    }
+
+    // MARK: Callers
+
+    private mutating func submit() {
+        let session = self.generator.pick(Self.sessions)
+        let host = self.generator.number(in: 1...3)
+        let url =
+            "http://192.0.2.\(host):80/\(self.generator.number(below: 9))/\(self.generator.pick([0, 1, 700, 3000]))"
+        let later = Int64(self.generator.number(below: 5)) * Self.minute
+        let earliest = self.generator.once(in: 6) ? self.rig.world.wall + later : 0
+        var submission = RoomRig.download(url, earliestBegin: earliest)
+        if self.generator.once(in: 6) { submission.kind = .upload }
+        self.questions[self.rig.submit(.submit(session, submission))] = .submission(session: session, url: url)
+    }
+
+    private mutating func take() {
+        let finished = self.ledger.entries.filter { $0.value.end == "finished" && !$0.value.isGone }
+        let ids = finished.keys.sorted { "\($0)" < "\($1)" }
+        if let id = ids.randomPick(using: &self.generator) { self.take(id) }
+    }
+
+    private mutating func take(_ id: TransferID) {
+        guard let session = self.ledger.entries[id]?.session else { return }
+        self.nextName += 1
+        let path = "\(self.rig.folder)/taken-\(self.nextName)"
+        self.questions[self.rig.submit(.take(session, id, to: path, replaces: false))] = .take(id, path: path)
+    }
+
+    private mutating func cancel() throws {
+        let open = self.ledger.entries.filter { !$0.value.isGone }
+        guard let id = open.keys.sorted(by: { "\($0)" < "\($1)" }).randomPick(using: &self.generator),
+            let session = open[id]?.session
+        else { return }
+        let shown = self.rig.ask(.transfer(session, id))
+        guard shown.status == 200, let state = shown.body?["state"]?.word, !self.rig.world.isDead else { return }
+        let keeps = self.generator.once(in: 2)
+        if keeps { self.keptCount += 1 }
+        self.ledger.askedToCancel(id, was: state)
+        let answer = self.rig.ask(.cancel(session, id, keeps: keeps))
+        if answer.status == 204 {
+            self.ledger.cancelled(id, was: state)
+        } else if answer.status != 409, answer.status != 0, answer.status != 507 {
+            self.ledger.fault("a cancellation is answered \(answer.status)")
+        } else if answer.status == 0, !self.rig.world.isDead {
+            // It is answered when it is stored.
+            self.rig.turn()
+            if !self.rig.world.isDead { self.ledger.cancelled(id, was: state) }
+        }
+    }
+
+    private mutating func change() {
+        let connections = self.generator.number(in: 1...4)
+        let isDiscretionary = self.generator.once(in: 3)
+        var change = SessionChange()
+        change.connectionsPerHost = connections
+        change.isDiscretionary = isDiscretionary
+        _ = self.rig.submit(.putSession(self.generator.pick(Self.sessions), change))
+    }
+
+    private mutating func follow() {
+        if self.listeners.isEmpty || self.generator.once(in: 2) {
+            self.listeners.append(self.rig.submit(.events(Self.sessions[2])))
+        } else {
+            self.rig.leave(self.listeners.removeLast())
+        }
+    }
+
+    private mutating func list() throws {
+        for session in Self.sessions {
+            let answer = self.rig.ask(.transfers(session, state: nil, limit: 10_000, after: nil))
+            guard !self.rig.world.isDead, answer.status == 200 else { continue }
+            self.hear()
+            self.ledger.listed(session, answer.body?["transfers"]?.list ?? [])
+        }
+    }
+
+    // MARK: The world
+
+    private mutating func moveAttempt(isReliable: Bool) {
+        guard let attempt = self.rig.world.attempts.randomPick(using: &self.generator) else { return }
+        self.server.step(attempt, isReliable: isReliable, self.rig, using: &self.generator)
+    }
+
+    /// The gateway takes what it is told; now and then its answer is lost, or it takes nothing.
+    private mutating func answerGateway(isReliable: Bool) {
+        let count = self.rig.world.sendings.count
+        guard count > 0 else { return }
+        let sending = self.rig.world.takeSending(at: self.generator.number(below: count))
+        if !isReliable, self.generator.once(in: 3) { return sending.report(.again("the gateway is away")) }
+        self.ledger.told(sending.entry)
+        if !isReliable, self.generator.once(in: 3) { return sending.report(.again("the answer is lost")) }
+        sending.report(.delivered)
+    }
+
+    private mutating func tellConditions(isReliable: Bool = false) {
+        var state = MachineState()
+        if !isReliable {
+            state.conditions.hasExternalPower = !self.generator.once(in: 3)
+            state.conditions.hasNetwork = self.generator.pick([true, false, nil])
+        }
+        self.rig.tell(state)
+    }
+
+    private mutating func converge() throws {
+        self.rig.world.fault = .none
+        self.tellConditions(isReliable: true)
+        for _ in 0..<20_000 {
+            try self.settle()
+            if self.rig.world.attempts.isEmpty, self.rig.world.sendings.isEmpty, self.rig.world.moves.isEmpty {
+                if self.isAtRest() { return }
+                self.rig.pass(max(1, self.rig.wait))
+            }
+            self.moveAttempt(isReliable: true)
+            self.answerGateway(isReliable: true)
+            self.rig.world.doMove()
+        }
+        self.ledger.fault("it does not come to rest")
+    }
+
+    private func isAtRest() -> Bool {
+        let status = self.rig.ask(.status).body
+        let counts = status?["transfers"]
+        return status?["outbox"]?["waiting"]?.number == 0 && counts?["waiting"]?.number == 0
+            && counts?["running"]?.number == 0
+    }
+
+    /// Whatever has finished can be taken, and the folder has no other file then but those that were kept for later.
+    private mutating func takeAll() {
+        for id in self.ledger.untaken {
+            self.take(id)
+            self.rig.turn()
+            self.rig.world.doMove()
+            self.rig.turn()
+            if self.questions.isEmpty { self.ledger.fault("\(id) was not asked for") }
+            self.hear()
+            if !self.questions.isEmpty { self.ledger.fault("\(id) cannot be taken") }
+        }
+        let left = self.rig.fileNames().count
+        if left > self.keptCount { self.ledger.fault("\(left) files are left, and \(self.keptCount) were kept") }
+    }
+}
+
+extension Array {
+    /// One of the elements; nil of an empty array.
+    func randomPick(using generator: inout SeededGenerator) -> Element? {
+        self.isEmpty ? nil : generator.pick(self)
+    }
+}

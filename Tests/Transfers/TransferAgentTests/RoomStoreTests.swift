@@ -1,0 +1,255 @@
+import Foundation
+import Platform
+import Storage
+import Testing
+import TransferAgent
+import Wire
+
+@Suite("What cannot be stored, and what cannot be read", .timeLimit(.minutes(15)))
+struct RoomStoreTests {
+    private let rig: RoomRig
+
+    init() throws {
+        self.rig = try RoomRig()
+        try self.rig.start()
+        #expect(self.rig.put() == 201)
+    }
+
+    /// Asks while nothing can be stored.
+    private func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
+        self.rig.world.fault = .once
+        return self.rig.ask(command)
+    }
+
+    private var list: [JSONValue] {
+        self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.list ?? []
+    }
+
+    @Test("A submission that cannot be stored is refused with the cause, and is not done later either")
+    func submission() throws {
+        let answer = self.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/a")))
+        #expect(answer.status == 507 && answer.body?["reason"]?.word == "NoSpace")
+        #expect(answer.body?["message"]?.word?.contains("the disk of the test is full") == true)
+        self.rig.pass(1000)
+        #expect(self.list.isEmpty && self.rig.world.attempts.isEmpty)
+        try self.rig.start()
+        #expect(self.list.isEmpty)
+        let id = try self.rig.download()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [id])
+    }
+
+    @Test("A session that cannot be stored is as it was before, or is not there")
+    func session() throws {
+        var change = SessionChange()
+        change.connectionsPerHost = 1
+        #expect(self.ask(.putSession("s", change)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+        #expect(self.ask(.putSession("t", change)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("t")).status == 404)
+        try self.rig.start()
+        #expect(self.rig.ask(.session("t")).status == 404)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+    }
+
+    @Test("A file whose taking cannot be stored stays, and is taken when it is asked for again")
+    func take() throws {
+        let id = try self.rig.finished()
+        let place = "\(self.rig.folder)/place"
+        #expect(self.ask(.take("s", id, to: place, replaces: false)).status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.world.moves.isEmpty && self.rig.fileNames().count == 1)
+        let stream = self.rig.submit(.take("s", id, to: place, replaces: false))
+        self.rig.turn()
+        // The file is at its place, whatever becomes of the commit that says so.
+        self.rig.world.fault = .once
+        self.rig.world.doMove()
+        self.rig.turn()
+        #expect(self.rig.answers[stream]?.status == 200)
+        try self.rig.start()
+        #expect(try self.rig.shown(id)["taken"] == .bool(true))
+    }
+
+    @Test("What one turn did and deleted is not brought back when neither can be stored")
+    func deletedInTheSameTurn() throws {
+        let host = "http://192.0.2.1:80/a"
+        _ = try self.rig.download(host)
+        var change = SessionChange()
+        change.connectionsPerHost = 1
+        self.rig.world.fault = .once
+        _ = self.rig.submit(.putSession("s", change))
+        _ = self.rig.submit(.submit("s", RoomRig.download(host)))
+        let deletion = self.rig.submit(.deleteSession("s"))
+        self.rig.turn()
+        #expect(self.rig.answers[deletion]?.status == 507)
+        self.rig.pass(1000)
+        #expect(self.rig.ask(.session("s")).status == 404 && self.rig.hostCount == 0)
+        #expect(self.rig.put() == 201)
+        for number in 1...3 { _ = try self.rig.download("http://192.0.2.\(number):80/a") }
+        #expect(self.rig.hostCount == 3)
+        try self.rig.start()
+        #expect(self.rig.hostCount == 3)
+    }
+
+    /// Has a download write a file that fills the disk.
+    private func fillDisk() throws -> (id: TransferID, attempt: RoomWorld.Attempt) {
+        let id = try self.rig.download()
+        let attempt = self.rig.world.attempts[0]
+        let files = try #require(self.rig.stateFiles)
+        let name = attempt.plan.freshFile
+        #expect((try? files.create(name)) != nil)
+        attempt.report(.began(PartFile(file: name, validator: nil, total: -1, synced: 0, boot: self.rig.boot)))
+        self.rig.turn()
+        let path = files.path(name)
+        self.rig.world.isDiskFull = { FileSystem.exists(path) }
+        return (id, attempt)
+    }
+
+    @Test("A download that fills the disk fails, its file is removed, and the agent takes new requests")
+    func fullDisk() throws {
+        let (id, attempt) = try self.fillDisk()
+        self.rig.fail(attempt, .noSpace(missingBytes: 1))
+        #expect(self.rig.fileNames().isEmpty)
+        #expect(try self.rig.shown(id)["error"]?["reason"]?.word == "NoSpace")
+        _ = try self.rig.download()
+        try self.rig.start()
+        #expect(try self.rig.shown(id)["state"]?.word == "failed")
+    }
+
+    @Test("What frees space is done on a full disk", arguments: [true, false])
+    func freeingSpace(isSession: Bool) throws {
+        let (id, _) = try self.fillDisk()
+        // This request finds out that nothing can be stored.
+        #expect(self.rig.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/b"))).status == 507)
+        #expect(self.rig.ask(.transfer("s", id)).status == 507)
+        #expect(self.rig.ask(isSession ? .deleteSession("s") : .cancel("s", id, keeps: false)).status == 204)
+        #expect(self.rig.fileNames().isEmpty)
+        #expect(self.rig.put("t") == 201)
+    }
+
+    @Test("A crash between the removal of a file and the commit that gives it up has it fetched again")
+    func crashOnFullDisk() throws {
+        let (id, attempt) = try self.fillDisk()
+        let before = self.rig.world.isDiskFull
+        self.rig.world.isDiskFull = { [rig = self.rig] in
+            // The process ends with the second try.
+            if !before() { rig.world.fault = .deathBefore }
+            return before()
+        }
+        self.rig.fail(attempt, .noSpace(missingBytes: 1))
+        #expect(self.rig.world.isDead && self.rig.fileNames().isEmpty)
+        self.rig.world.isDiskFull = { false }
+        try self.rig.start()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [id])
+        try self.rig.finish(self.rig.world.attempts[0])
+        #expect(try self.rig.shown(id)["state"]?.word == "finished")
+    }
+
+    /// True if a word is in some file of the state folder.
+    private func isStored(_ word: String) throws -> Bool {
+        let names = try FileManager.default.contentsOfDirectory(atPath: self.rig.state)
+        return names.contains { name in
+            FileManager.default.contents(atPath: "\(self.rig.state)/\(name)")?.range(of: Data(word.utf8)) != nil
+        }
+    }
+
+    @Test(
+        "Secrets of a transfer are in no file seconds after its end",
+        arguments: ["failed", "cancelled", "kept", "deleted"]
+    )
+    func secrets(end: String) throws {
+        self.rig.pass(10_000)
+        var submission = RoomRig.download("http://u:sesame@192.0.2.1:80/a")
+        submission.host = "http://192.0.2.1:80"
+        submission.spec.headers = [.init("authorization", "Bearer sesame")]
+        #expect(self.rig.ask(.submit("s", submission)).status == 201)
+        #expect(try self.isStored("sesame"))
+        switch end {
+        case "failed": self.rig.fail(self.rig.world.attempts[0], .tooManyRedirects(10))
+        case "cancelled", "kept":
+            let attempt = self.rig.world.attempts[0]
+            let name = attempt.plan.freshFile
+            #expect((try? self.rig.stateFiles?.create(name)) != nil)
+            let part = PartFile(file: name, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
+            attempt.report(.began(part))
+            self.rig.turn()
+            #expect(self.rig.ask(.cancel("s", attempt.plan.id, keeps: end == "kept")).status == 204)
+        default: #expect(self.rig.ask(.deleteSession("s")).status == 204)
+        }
+        self.rig.pass(3000)
+        #expect(try !self.isStored("sesame"))
+        guard end == "kept" else { return }
+        // What was kept is found by the URL without its credentials.
+        #expect(self.rig.ask(.submit("s", submission)).status == 201)
+        #expect(self.rig.world.attempts.last?.plan.part?.file == self.rig.fileNames().first)
+    }
+
+    @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")
+    func cancellation() throws {
+        let id = try self.rig.download()
+        let answer = self.ask(.cancel("s", id, keeps: false))
+        #expect(answer.status == 507 && answer.body?["message"]?.word?.contains("as soon as it can") == true)
+        self.rig.pass(1000)
+        #expect(try self.rig.shown(id)["state"]?.word == "cancelled")
+    }
+
+    /// Writes nonsense over a column of all rows of a table, while no process runs.
+    private func spoil(_ column: String, of table: String) throws {
+        self.rig.end()
+        let database = try SQLiteDatabase(path: "\(self.rig.state)/transfers.sqlite", mode: .readWrite)
+        try database.execute("UPDATE \(table) SET \(column) = X'FF00FF'")
+    }
+
+    @Test("A finished file whose row cannot be read is found by its name, and can be taken")
+    func unreadableFacts() throws {
+        let id = try self.rig.finished()
+        try self.spoil("facts", of: "transfers")
+        try self.rig.start()
+        #expect(self.rig.found?.unreadable == 1 && self.rig.found?.savedFiles == 1)
+        try self.take(id, in: "s")
+    }
+
+    @Test("A session whose row cannot be read has a name that stands for it, under which its files are taken")
+    func unreadableSession() throws {
+        let id = try self.rig.finished()
+        try self.spoil("facts", of: "sessions")
+        try self.rig.start()
+        #expect(self.rig.found?.unreadable == 1)
+        try self.take(id, in: "unreadable-1")
+    }
+
+    private func take(_ id: TransferID, in session: String) throws {
+        let place = "\(self.rig.folder)/place"
+        #expect(self.rig.take(id, in: session, to: place) == 200)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
+    }
+
+    @Test("What a transfer is of is not to be read: it fails and says so, or its finished file is taken all the same")
+    func unreadableSpec() throws {
+        let finished = try self.rig.finished()
+        let running = try self.rig.download()
+        try self.spoil("spec", of: "transfers")
+        try self.rig.start()
+        #expect(try self.rig.shown(running)["error"]?["reason"]?.word == "Interrupted")
+        try self.take(finished, in: "s")
+    }
+
+    @Test("A server is remembered for as long as there is a transfer of it")
+    func hosts() throws {
+        for number in 0..<20 {
+            let id = try self.rig.download("http://192.0.2.\(number):80/a")
+            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+            #expect(self.rig.hostCount == 1)
+            // What has ended is forgotten.
+            #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+            #expect(self.rig.hostCount == 0)
+        }
+        _ = try self.rig.download("http://192.0.2.1:80/a")
+        _ = try self.rig.download("http://192.0.2.2:80/a")
+        try self.rig.start()
+        #expect(self.rig.hostCount == 2)
+        #expect(self.rig.ask(.deleteSession("s")).status == 204)
+        #expect(self.rig.hostCount == 0)
+    }
+}

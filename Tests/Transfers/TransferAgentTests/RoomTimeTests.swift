@@ -1,0 +1,182 @@
+import Testing
+import TransferAgent
+import WakeGateTestKit
+import Wire
+
+@Suite("An agent's time goes on with the machine's, whatever becomes of the wall clock", .timeLimit(.minutes(15)))
+struct RoomTimeTests {
+    private static let hour: Int64 = 3_600_000
+    private static let day: Int64 = 86_400_000
+    private let rig: RoomRig
+
+    init() throws {
+        self.rig = try RoomRig()
+        try self.rig.start()
+        #expect(self.rig.put { $0.resourceTimeout = Self.day } == 201)
+    }
+
+    private func state(_ id: TransferID) throws -> String? { try self.rig.shown(id)["state"]?.word }
+
+    @Test("A wall clock that jumps fails no transfer, and hurries none", arguments: [400, 1, -1, -400] as [Int64])
+    func jumps(days: Int64) throws {
+        let running = try self.rig.download()
+        let failing = try self.rig.download()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [running, failing])
+        self.rig.fail(self.rig.world.attempts[1])
+        let before = try self.rig.shown(failing)
+        #expect(before["held"]?.word == "backoff")
+        let wait = try #require(before["nextAttemptAt"]?.number) - self.rig.world.wall
+        self.rig.world.clock.stepWall(by: days * Self.day)
+        self.rig.turn()
+        #expect(try self.state(running) == "running" && self.state(failing) == "waiting")
+        let after = try self.rig.shown(failing)
+        #expect(try #require(after["nextAttemptAt"]?.number) - self.rig.world.wall == wait)
+        self.rig.pass(wait - 1)
+        #expect(try self.state(failing) == "waiting")
+        self.rig.pass(1)
+        #expect(try self.state(failing) == "running")
+        // The time for the whole goes on, too.
+        self.rig.pass(Self.day - wait - 1)
+        #expect(try self.state(running) == "running")
+        self.rig.pass(1)
+        let ended = try self.rig.shown(running)
+        #expect(ended["state"]?.word == "failed" && ended["error"]?["reason"]?.word == "TimedOut")
+        #expect(ended["endedAt"]?.number == self.rig.world.wall)
+        #expect(self.rig.world.attempts.isEmpty)
+    }
+
+    @Test("Attempts go on with growing waits until the time for the whole is over, and then say what the last came to")
+    func retries() throws {
+        let id = try self.rig.download()
+        var waits: [Int64] = []
+        while let attempt = self.rig.world.attempts.first {
+            // Somebody sets the clock between any two.
+            self.rig.world.clock.stepWall(by: (waits.count % 2 == 0 ? 40 : -40) * Self.day)
+            self.rig.fail(attempt)
+            let begun = self.rig.world.boot
+            while self.rig.world.attempts.isEmpty, try self.state(id) == "waiting" {
+                self.rig.pass(max(1, self.rig.wait))
+            }
+            waits.append(self.rig.world.boot - begun)
+        }
+        let ended = try self.rig.shown(id)
+        #expect(ended["state"]?.word == "failed" && ended["error"]?["reason"]?.word == "TimedOut", "\(ended)")
+        #expect(ended["error"]?["message"]?.word?.contains("The connection failed: cut") == true)
+        #expect(ended["attempts"]?.number == Int64(waits.count) && waits.count > 200)
+        #expect(waits.reduce(0, +) == Self.day)
+        for (number, wait) in waits.dropLast().enumerated() {
+            let bound: Int64 = min(300_000, 1000 << Int64(min(number, 20)))
+            #expect((bound / 2...bound).contains(wait), "the wait after failure \(number + 1)")
+        }
+    }
+
+    @Test("Time goes on over a restart by the uptime, and over a boot by the wall clock if that can be believed")
+    func restarts() throws {
+        let id = try self.rig.download()
+        self.rig.pass(Self.hour)
+        // Within one boot, whatever the wall clock says.
+        self.rig.world.clock.pass(Self.hour)
+        self.rig.world.clock.stepWall(by: 300 * Self.day)
+        try self.rig.start()
+        #expect(try self.state(id) == "running")
+        // Over a boot of 20 hours.
+        try self.rig.reboot(after: 20 * Self.hour)
+        #expect(try self.state(id) == "running")
+        // A clock that went back makes up for nothing, and one of which nobody knows where it stands passes nothing.
+        self.rig.world.clock.stepWall(by: -5 * Self.day)
+        try self.rig.reboot(after: 1)
+        #expect(try self.state(id) == "running")
+        self.rig.world.clock.stepWall(by: 900 * Self.day)
+        try self.rig.reboot(after: 1)
+        #expect(try self.state(id) == "running")
+        self.rig.pass(2 * Self.hour - 10)
+        #expect(try self.state(id) == "running")
+        self.rig.pass(10)
+        #expect(try self.state(id) == "failed")
+    }
+
+    @Test("Over a boot the deadline passes while the machine is off")
+    func off() throws {
+        let id = try self.rig.download()
+        try self.rig.reboot(after: Self.day - 1)
+        #expect(try self.state(id) == "running")
+        try self.rig.reboot(after: 1)
+        #expect(try self.state(id) == "failed")
+    }
+
+    @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
+    func earliestBegin() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let id = try self.rig.download(earliestBegin: moment)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+        self.rig.world.clock.stepWall(by: 3 * Self.hour)
+        self.rig.turn()
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+        self.rig.world.clock.stepWall(by: -4 * Self.hour)
+        self.rig.turn()
+        try self.rig.reboot(after: Self.hour)
+        let shown = try self.rig.shown(id)
+        #expect(shown["nextAttemptAt"]?.number == moment && shown["held"]?.word == "earliestBegin")
+        self.rig.pass(10 * Self.hour - 1)
+        #expect(self.rig.world.wall == moment - 1 && self.rig.world.attempts.isEmpty)
+        self.rig.pass(1)
+        #expect(self.rig.world.attempts.map(\.plan.id) == [id])
+        // It has as long from there on as if it had begun at once.
+        self.rig.pass(Self.day - 1)
+        #expect(try self.state(id) == "running")
+        self.rig.pass(1)
+        #expect(try self.state(id) == "failed")
+    }
+
+    @Test("Clocks that were read some milliseconds apart have a start store nothing anew, and one that was set does")
+    func jitter() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let id = try self.rig.download(earliestBegin: moment)
+        let before = self.rig.world.updateCount
+        self.rig.world.clock.stepWall(by: 3)
+        try self.rig.start()
+        #expect(self.rig.world.updateCount == before)
+        self.rig.world.clock.stepWall(by: Self.hour)
+        try self.rig.start()
+        #expect(self.rig.world.updateCount == before + 1)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+    }
+
+    @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
+    func expiry() throws {
+        let untaken = try self.rig.finished()
+        let taken = try self.rig.finished()
+        #expect(self.rig.take(taken, to: "\(self.rig.folder)/place") == 200)
+        let kept = try self.rig.download("http://192.0.2.1:80/kept")
+        let attempt = self.rig.world.attempts[0]
+        let part = PartFile(file: attempt.plan.freshFile, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
+        #expect((try? self.rig.stateFiles?.create(part.file)) != nil)
+        attempt.report(.began(part))
+        self.rig.turn()
+        #expect(self.rig.ask(.cancel("s", kept, keeps: true)).status == 204)
+        #expect(Set(self.rig.fileNames()).count == 2)
+        // A clock that is set makes nothing older.
+        self.rig.world.clock.stepWall(by: 100 * Self.day)
+        self.rig.pass(7 * Self.day - 2000)
+        #expect(try self.state(untaken) == "finished" && self.rig.fileNames().count == 2)
+        self.rig.pass(700_000)
+        #expect(self.rig.ask(.transfer("s", untaken)).status == 404)
+        #expect(self.rig.ask(.transfer("s", taken)).status == 404)
+        let status = self.rig.ask(.status).body
+        #expect(status?["expiredUntaken"]?.number == 1 && status?["taken"]?.number == 1)
+        #expect(self.rig.fileNames().isEmpty && status?["stateBytes"]?.number == 0)
+        try self.rig.start()
+        #expect(
+            self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.list.isEmpty == true
+        )
+    }
+
+    @Test("What one command removes another of the same turn does not show")
+    func sameTurn() throws {
+        let id = try self.rig.finished()
+        let shown = self.rig.submit(.transfer("s", id))
+        let gone = self.rig.submit(.cancel("s", id, keeps: false))
+        self.rig.turn()
+        #expect(self.rig.answers[shown]?.status == 404 && self.rig.answers[gone]?.status == 204)
+    }
+}

@@ -1,0 +1,334 @@
+import Dispatch
+import Foundation
+import Glibc
+import Platform
+import Synchronization
+import Testing
+import TransferAgent
+import WakeGateTestKit
+import Wire
+
+@Suite("Files of a state folder")
+struct StateFilesTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
+
+    /// Where a file may go.
+    private var place: String { self.folder + "/place/file" }
+
+    private func files(bytesMax: Int64 = 1 << 30) throws -> StateFiles {
+        try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
+        return try StateFiles(folder: self.folder + "/files", bytesMax: bytesMax, reserve: 0)
+    }
+
+    private func write(_ text: String, _ name: String, in files: StateFiles) throws -> StateFiles.Writing {
+        let writing = try files.create(name)
+        // A closure that throws `SystemError` here ends the compiler (Swift 6.3.1).
+        let isWritten = text.withByteView { (try? writing.write($0)) != nil }
+        try #require(isWritten)
+        files.used(text.utf8.count)
+        return writing
+    }
+
+    private func remove() { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    @Test("A file is whole when its length and its checksum are right")
+    func finish() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let writing = try self.write("abc", "f", in: files)
+        let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        #expect(files.finish(writing, bytes: 3, sha256: sum) == .whole(sha256: sum))
+        #expect(files.finish(writing, bytes: 3, sha256: nil) == .whole(sha256: nil))
+        let other = String(repeating: "0", count: 64)
+        #expect(
+            files.finish(writing, bytes: 3, sha256: other) == .fault(.badChecksum(expected: other, found: sum))
+        )
+        guard case .fault(.connectionFailed(_)) = files.finish(writing, bytes: 4, sha256: nil) else {
+            Issue.record("a file that is too short is called whole")
+            return
+        }
+        let status = try FileSystem.status(files.path("f"))
+        #expect(status.permissions == 0o600)
+    }
+
+    @Test("Only what was synced is trusted after another boot")
+    func reopen() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abcdef", "f", in: files)
+        #expect(try files.reopen("f", trusted: nil).offset == 6)
+        #expect(try files.reopen("f", trusted: 4).offset == 4)
+        #expect(try FileSystem.status(files.path("f")).size == 4 && files.used == 4)
+        #expect(throws: SystemError.self) { try files.reopen("g", trusted: nil) }
+    }
+
+    @Test("A file is taken to its place once, and takes no other's place unasked")
+    func take() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let place = self.place
+        try files.take("f", to: place, replaces: false)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
+        _ = try self.write("def", "g", in: files)
+        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: place, replaces: false) }
+        #expect(!files.wasTaken("g", to: place))
+        try files.take("g", to: place, replaces: true)
+        #expect(try String(contentsOfFile: place, encoding: .utf8) == "def")
+        #expect(files.wasTaken("g", to: place))
+        _ = try self.write("x", "h", in: files)
+        for path in ["relative", self.folder + "/", self.folder, "/nowhere/at/all", self.folder + "/.."] {
+            #expect(throws: StateFiles.TakeFault.self, "\(path)") { try files.take("h", to: path, replaces: true) }
+        }
+        #expect(FileSystem.exists(files.path("h")))
+    }
+
+    @Test("A pipe, a socket, and a link to a device are replaced by no file")
+    func notOrdinary() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let (pipe, device) = (self.folder + "/place/pipe", self.folder + "/place/device")
+        let areMade = unsafe mkfifo(pipe, 0o600) == 0 && symlink("/dev/null", device) == 0
+        #expect(areMade)
+        for path in [pipe, device, "/dev/null"] {
+            let before = try FileSystem.linkStatus(path)
+            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
+            guard case .badPath(let words)? = fault, words.contains("no ordinary file") else {
+                Issue.record("\(path): \(String(describing: fault))")
+                continue
+            }
+            #expect(try FileSystem.linkStatus(path) == before)
+        }
+        #expect(files.used == 3 && FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file is taken where there are no hard links, and takes no other's place unasked there either")
+    func withoutHardLinks() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let faults = SystemFaults()
+        faults.join()
+        defer { SystemFaults.leave() }
+        // FAT knows no hard links, and some network file systems know neither these nor renames to unused names.
+        for (calls, name) in [(1, "f"), (2, "g")] {
+            let place = "\(self.folder)/place/\(name)"
+            _ = try self.write("abc", name, in: files)
+            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
+            try files.take(name, to: place, replaces: false)
+            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc" && files.used == 0)
+            _ = try self.write("other", "h", in: files)
+            faults.fail(.link, number: 0, error: EOPNOTSUPP, times: calls)
+            #expect(throws: StateFiles.TakeFault.exists) { try files.take("h", to: place, replaces: false) }
+            #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
+            files.remove("h")
+        }
+    }
+
+    @Test("Downloads that run at once are never promised the same space")
+    func claims() throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(60_000_000)
+        let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claims = (0..<4).map { _ in StateFiles.Claim(in: files) }
+        #expect(claims[0].claim(25_000_000) == 0)
+        #expect(claims[1].claim(25_000_000) == 6_000_000)
+        #expect(claims[1].fault(missing: 1, of: 44_000_000) == .spaceClaimed(missingBytes: 1))
+        #expect(claims[1].fault(missing: 1, of: 44_000_001) == .noSpace(missingBytes: 1))
+        #expect(claims[1].claim(19_000_000) == 0)
+        #expect(claims[2].claim(1) == 1 && files.missing(for: 1) == 1)
+        claims[0].used(5_000_000)
+        free.subtract(5_000_000, ordering: .relaxed)
+        #expect(files.used == 5_000_000 && files.missing(for: 1) == 1)
+        claims[1].release()
+        #expect(claims[2].claim(19_000_000) == 0)
+        // A changed entity is claimed anew, in place of the former.
+        #expect(claims[0].claim(20_000_001) == 1 && claims[0].claim(20_000_000) == 0)
+        withExtendedLifetime(claims) {}
+    }
+
+    @Test(
+        "Downloads of unknown length leave the reserve of the disk, and keep to limits.stateBytes",
+        arguments: [(60_000_000, 1 << 40), (1 << 40, 44_000_000)] as [(Int64, Int64)]
+    )
+    func chunkedClaims(bytes: Int64, bytesMax: Int64) throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(bytes)
+        let files = try StateFiles(folder: self.folder, bytesMax: bytesMax, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claims = (0..<4).map { _ in StateFiles.Claim(in: files) }
+        var running = claims[...]
+        for claim in claims { #expect(claim.claim(0) == 0) }
+        while !running.isEmpty {
+            running = running.filter { claim in
+                guard claim.missing(for: 16_384) == 0 else { return false }
+                claim.used(16_384)
+                free.subtract(16_384, ordering: .relaxed)
+                return true
+            }
+        }
+        // The unused space is less than five pieces: one for each of the four downloads, and one more.
+        #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
+    }
+
+    @Test("A download of known length fails in time when others fill the disk")
+    func filledByOthers() throws {
+        defer { self.remove() }
+        let free = Atomic<Int64>(30_000_000)
+        let files = try StateFiles(folder: self.folder, bytesMax: 1 << 40, reserve: 16_000_000) { _ in
+            free.load(ordering: .relaxed)
+        }
+        let claim = StateFiles.Claim(in: files)
+        #expect(claim.claim(10_000_000) == 0 && claim.missing(for: 16_384) == 0)
+        free.store(20_000_000, ordering: .relaxed)
+        claim.used(2_000_000)
+        #expect(claim.missing(for: 16_384) == 4_000_000)
+    }
+
+    @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")
+    func ownFolders() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        for path in [self.folder + "/transfers.sqlite", files.path("g"), self.folder + "/files/../lock"] {
+            let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
+            guard case .badPath(let words)? = fault, words.contains("own folder") else {
+                Issue.record("\(path): \(String(describing: fault))")
+                continue
+            }
+        }
+        #expect(throws: StateFiles.TakeFault.gone) { try files.take("g", to: self.place, replaces: false) }
+        #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("What a copy has left that a crash cut short goes, and nothing else")
+    func leftover() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        try FileManager.default.createDirectory(atPath: self.folder + "/place", withIntermediateDirectories: true)
+        for name in [".f.wakegate", ".g.wakegate", "file"] {
+            #expect(FileManager.default.createFile(atPath: self.folder + "/place/" + name, contents: nil))
+        }
+        files.removeLeftover(of: "f", at: self.place)
+        let left = try FileManager.default.contentsOfDirectory(atPath: self.folder + "/place")
+        #expect(Set(left) == [".g.wakegate", "file"])
+    }
+
+    @Test("The agent's end cuts a look at a whole file short")
+    func end() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        let writing = try self.write("abc", "f", in: files)
+        files.end()
+        let found = files.finish(writing, bytes: 3, sha256: String(repeating: "0", count: 64))
+        guard case .fault(.fileUnwritable(_)) = found else {
+            Issue.record("\(found)")
+            return
+        }
+        #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file is taken to another file system whole, and takes no other's place there unasked either")
+    func acrossFileSystems() throws {
+        let other = "/dev/shm/wg-\(UUID().uuidString)"
+        guard (try? FileSystem.makeFolder(other, mode: 0o700)) != nil else { return }
+        defer {
+            self.remove()
+            try? FileManager.default.removeItem(atPath: other)
+        }
+        let files = try self.files()
+        let content = String(repeating: "0123456789", count: 300_000)
+        _ = try self.write(content, "f", in: files)
+        // Where both are one file system this proves less, and nothing wrong.
+        let isOther = (try? FileSystem.link(files.path("f"), to: "\(other)/link")) == nil
+        try files.take("f", to: "\(other)/place", replaces: false)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && files.used == 0)
+        #expect(try FileSystem.status("\(other)/place").permissions == 0o600 && !FileSystem.exists(files.path("f")))
+        _ = try self.write("second", "g", in: files)
+        #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: "\(other)/place", replaces: false) }
+        #expect(FileSystem.exists(files.path("g")) && files.used == 6)
+        // What a copy that a crash cut short has left is no obstacle.
+        try "half".write(toFile: "\(other)/.g.wakegate", atomically: false, encoding: .utf8)
+        try files.take("g", to: "\(other)/place", replaces: true)
+        #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && files.used == 0)
+        let names = Set(FileSystem.names(in: other, countMax: 10) ?? [])
+        #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
+    }
+
+    @Test("A move that a crash cut short is told from one that was not made")
+    func cutShort() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        _ = try self.write("abc", "f", in: files)
+        let place = self.place
+        #expect(!files.wasTaken("f", to: place))
+        try FileSystem.link(files.path("f"), to: place)
+        #expect(files.wasTaken("f", to: place))
+        let copy = self.folder + "/copy"
+        try FileManager.default.copyItem(atPath: place, toPath: copy)
+        #expect(files.wasTaken("f", to: copy))
+        try "abd".write(toFile: copy, atomically: false, encoding: .utf8)
+        #expect(!files.wasTaken("f", to: copy))
+    }
+
+    @Test("What nobody knows goes, and the rest is counted against stateBytesMax")
+    func cleaned() throws {
+        defer { self.remove() }
+        let first = try self.files()
+        _ = try self.write("abc", "f", in: first)
+        _ = try self.write("abc", "g", in: first)
+        let files = try self.files(bytesMax: 10)
+        #expect(files.cleaned(keeping: ["f"]) == 1 && files.used == 3)
+        #expect(!FileSystem.exists(files.path("g")))
+        #expect(files.missing(for: 7) == 0 && files.missing(for: 9) == 2)
+        files.remove("f")
+        #expect(files.used == 0)
+    }
+
+    @Test("A folder that somebody took away is made again")
+    func vanished() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        try FileManager.default.removeItem(atPath: files.folder)
+        _ = try self.write("abc", "f", in: files)
+        #expect(FileSystem.exists(files.path("f")))
+    }
+
+    @Test("A file that takes long makes nobody wait for all of it: what comes later is done between its parts")
+    func turns() throws {
+        defer { self.remove() }
+        let files = try self.files()
+        // Three parts, of which the first only syncs.
+        let content = String(repeating: "x", count: 34 << 20)
+        let look = FileLook(
+            try self.write(content, "f", in: files),
+            bytes: Int64(content.utf8.count),
+            sha256: String(repeating: "0", count: 64),
+            in: files
+        )
+        let worker = try FileWorker("turns")
+        let done = Mutex<[String]>([])
+        let end = DispatchSemaphore(value: 0)
+        worker.submit {
+            if done.withLock({ $0.isEmpty }) {
+                worker.submit {
+                    done.withLock { $0.append("small") }
+                    return false
+                }
+            }
+            done.withLock { $0.append("part") }
+            guard look.step() == nil else {
+                done.withLock { $0.append("whole") }
+                end.signal()
+                return false
+            }
+            return true
+        }
+        #expect(end.wait(timeout: .now() + 60) == .success)
+        worker.stop()
+        #expect(done.withLock { $0 } == ["part", "small", "part", "part", "part", "whole"])
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import Platform
+import Storage
+import Synchronization
+import Testing
+import TransferAgent
+import WakeGateTestKit
+
+@Suite("What an agent stores comes back as it was")
+struct StoreTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+
+    private func store() throws -> TransferStore {
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        return try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path)
+    }
+
+    private static func transfer(_ sequence: Int64) -> Transfer {
+        Transfer(
+            id: TransferID((UInt64.max - 1, UInt64(sequence))),
+            sequence: sequence,
+            session: 3,
+            host: 0,
+            kind: .download,
+            createdAt: 5,
+            deadline: 1000,
+            notBefore: 7
+        )
+    }
+
+    @Test("A transfer with all that is known of it, after another has opened the file")
+    func transfers() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        var spec = TransferSpec(url: "https://u:p@h/ä?\"q\"")
+        spec.method = "POST"
+        spec.headers = [.init("authorization", "Bearer \\x"), .init("x", "")]
+        spec.sha256 = String(repeating: "ab", count: 32)
+        spec.bytesMax = Int64.max
+        spec.note = "line\nbreak"
+        var facts = TransferFacts()
+        facts.failure = .init(reason: "HTTPStatus", message: "503")
+        facts.part = PartFile(file: "f", validator: "\"e\"", total: 9, synced: 4, boot: "b")
+        facts.taking = "/to"
+        let first = try self.store()
+        let transfer = Self.transfer(1)
+        try first.commit([
+            .putSession(3, Array("{}".utf8)), .insertTransfer(transfer, host: "https://h:443", spec, TransferFacts()),
+            .insertTransfer(Self.transfer(2), host: "http://h:80", spec, TransferFacts()),
+            .updateTransfer(transfer, facts), .deleteTransfer(sequence: 2),
+        ])
+        let second = try self.store()
+        let found = try #require(try second.record(1))
+        #expect(found.spec == spec && found.facts == facts)
+        #expect(try second.record(2) == nil)
+        var hosts: [String] = []
+        var all: [TransferStore.Stored] = []
+        try second.transfers(
+            host: { name in
+                hosts.append(name)
+                return 0
+            },
+            { all.append($0) }
+        )
+        #expect(all.map(\.transfer) == [transfer] && all.first?.facts == facts && hosts == ["https://h:443"])
+    }
+
+    @Test("An event for the gateway, and a part that is kept")
+    func others() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        var entry = OutboxEntry(sequence: 4, device: "0b", session: "s", finished: 2, event: "e")
+        entry.wasTried = true
+        let part = PartFile(file: "f", validator: nil, total: -1, synced: 0, boot: "")
+        let kept = KeptPart(session: 3, url: "u", part: part, keptAt: 8)
+        try store.commit([.putOutbox(entry), .putKept(kept)])
+        #expect(try store.outbox() == [entry] && store.kept() == [kept])
+        try store.commit([.deleteOutbox(sequence: 4), .deleteKept(file: "f")])
+        #expect(try store.outbox().isEmpty && store.kept().isEmpty)
+    }
+
+    @Test("A store that is new beside files of transfers is none, however often it is tried")
+    func leftBehind() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let path = self.folder.appendingPathComponent("t.sqlite").path
+        for _ in 0..<2 {
+            #expect(throws: SQLiteError.self) { try TransferStore(path: path, isLeftBehind: true) }
+        }
+        _ = try TransferStore(path: path)
+        _ = try TransferStore(path: path, isLeftBehind: true)
+    }
+
+    @Test("A secret that was stored and is not needed any more is in no file of the store")
+    func secrets() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        var spec = TransferSpec(url: "http://h/")
+        try store.commit([.insertTransfer(Self.transfer(1), host: "h", Self.secret(spec), TransferFacts())])
+        #expect(try self.isSecretThere())
+        spec.note = "n"
+        try store.commit([.changeSpec(sequence: 1, spec)])
+        #expect(store.emptyLog())
+        #expect(try !self.isSecretThere())
+        #expect(try store.record(1)?.spec == spec)
+    }
+
+    private static func secret(_ spec: TransferSpec) -> TransferSpec {
+        var spec = spec
+        spec.headers = [.init("authorization", "Bearer sesame")]
+        return spec
+    }
+
+    private func isSecretThere() throws -> Bool {
+        let files = try FileManager.default.contentsOfDirectory(at: self.folder, includingPropertiesForKeys: nil)
+        return try files.contains { try Data(contentsOf: $0).range(of: Data("sesame".utf8)) != nil }
+    }
+
+    @Test("On a full disk the reserve makes room for a commit, and is taken again when there is space")
+    func reserve() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let path = self.folder.appendingPathComponent("reserve").path
+        func size() throws -> Int { try FileSystem.status(path).size }
+        let free = Mutex<Int64>(1 << 30)
+        let disk = SimulatedDisk()
+        let store = try TransferStore(
+            path: "/transfers.sqlite",
+            reserve: CommitReserve(path: path) { free.withLock { $0 } },
+            vfs: disk.vfsName
+        ) { _ throws(SQLiteError) in }
+        #expect(try size() == CommitReserve.bytes)
+        free.withLock { $0 = 0 }
+        for number in 1...2 {
+            let entry = OutboxEntry(sequence: Int64(number), device: "0b", session: "s", finished: 1, event: "e")
+            disk.failOperation(0, .noSpace)
+            let stored = Result { try store.commit([.putOutbox(entry)]) }
+            #expect(disk.metFault)
+            // There is one reserve.
+            #expect(((try? stored.get()) != nil) == (number == 1))
+            #expect(try size() == 0 && store.outbox().count == 1)
+        }
+        free.withLock { $0 = 1 << 30 }
+        disk.count(.changes)
+        try store.commit([.deleteOutbox(sequence: 1)])
+        #expect(try size() == CommitReserve.bytes)
+        // A start finds it, and gives it back before it needs space itself.
+        free.withLock { $0 = 1 << 20 }
+        let next = CommitReserve(path: path) { free.withLock { $0 } }
+        _ = try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path, reserve: next)
+        #expect(try size() == 0)
+    }
+
+    @Test("A commit of which a part fails leaves nothing behind")
+    func atomic() throws {
+        defer { try? FileManager.default.removeItem(at: self.folder) }
+        let store = try self.store()
+        let transfer = Self.transfer(1)
+        let spec = TransferSpec(url: "http://h/")
+        let insert = StoreWrite.insertTransfer(transfer, host: "h", spec, TransferFacts())
+        #expect(throws: SQLiteError.self) { try store.commit([insert, insert]) }
+        #expect(try store.record(1) == nil)
+        try store.commit([insert])
+        #expect(try store.record(1)?.spec == spec)
+    }
+
+    @Test("What was committed is there after a loss of power, at whatever moment a process before has died")
+    func powerLoss() throws {
+        func open(_ disk: SimulatedDisk) throws -> TransferStore {
+            try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in
+                guard disk.syncFolder() else { throw SQLiteError(kind: .io, code: 0, message: "no sync") }
+            }
+        }
+        let early = OutboxEntry(sequence: 1, device: "0b", session: "s", finished: 1, event: "e")
+        let late = OutboxEntry(sequence: 2, device: "0b", session: "s", finished: 2, event: "f")
+        var operation = 0
+        var hasMetFault = true
+        while hasMetFault {
+            let disk = SimulatedDisk()
+            disk.failOperation(operation, .kill)
+            try? open(disk).commit([.putOutbox(early)])
+            hasMetFault = disk.metFault
+            disk.killProcess()
+            disk.count(.changes)
+            let store = try open(disk)
+            // What the first has left is told to callers, and is a promise from then on.
+            let found = try store.outbox()
+            try store.commit([.putOutbox(late)])
+            // Not closed before, which would have all of it in the file.
+            withExtendedLifetime(store) { disk.losePower() }
+            let left = try open(disk).outbox()
+            #expect(left == found + [late], "the first process died at operation \(operation)")
+            operation += 1
+        }
+        #expect(operation > 10)
+    }
+}

@@ -1,0 +1,308 @@
+import Testing
+import TransferAgent
+
+/// A generator whose numbers count up.
+struct CountingGenerator: RandomNumberGenerator {
+    var value: UInt64 = 0
+
+    mutating func next() -> UInt64 {
+        self.value &+= 0x9E37_79B9_7F4A_7C15
+        return self.value
+    }
+}
+
+@Suite("A transfer steps through its states")
+struct TransferTests {
+    private static let cut = TransferFault.connectionFailed("cut")
+
+    /// A transfer that has come to a state.
+    private static func transfer(_ state: TransferState, kind: TransferKind = .download) -> Transfer {
+        var generator = CountingGenerator()
+        var transfer = Transfer(
+            id: TransferID((1, 2)),
+            sequence: 1,
+            session: 1,
+            host: 0,
+            kind: kind,
+            createdAt: 1000,
+            deadline: 100_000,
+            notBefore: 0
+        )
+        if state == .waiting { return transfer }
+        if state == .cancelled {
+            _ = transfer.cancelled(now: 2000)
+            return transfer
+        }
+        _ = transfer.attemptStarted(now: 1500)
+        switch state {
+        case .waiting, .running, .cancelled: ()
+        case .finished: _ = transfer.attemptSucceeded(bytes: 10, status: 200, now: 2000)
+        case .failed:
+            let fault = TransferFault.status(404, retryAfterSeconds: nil)
+            _ = transfer.attemptFailed(
+                fault,
+                hasProgressed: false,
+                policy: RetryPolicy(),
+                now: 2000,
+                using: &generator
+            )
+        }
+        return transfer
+    }
+
+    /// What every event does in every state: its action, and the state after it.
+    @Test("Every event in every state", arguments: TransferState.allCases)
+    func table(_ state: TransferState) {
+        var generator = CountingGenerator()
+        let before = Self.transfer(state)
+        #expect(before.state == state)
+
+        var transfer = before
+        #expect(transfer.attemptStarted(now: 3000) == (state == .waiting ? .run : .ignore))
+        #expect(transfer.state == (state == .waiting ? .running : state))
+
+        transfer = before
+        let action = transfer.attemptFailed(
+            Self.cut,
+            hasProgressed: false,
+            policy: RetryPolicy(),
+            now: 3000,
+            using: &generator
+        )
+        if state == .running {
+            guard case .retry(let moment) = action else {
+                Issue.record("no retry: \(action)")
+                return
+            }
+            #expect((3500...4000).contains(moment))
+            #expect(transfer.state == .waiting && transfer.isBackingOff && transfer.attempts == 1)
+        } else {
+            #expect(action == .ignore && transfer == before)
+        }
+
+        transfer = before
+        #expect(transfer.attemptStopped() == (state == .running ? .wait : .ignore))
+        #expect(transfer.state == (state == .running ? .waiting : state))
+        #expect(transfer.attempts == before.attempts)
+
+        transfer = before
+        #expect(transfer.attemptSucceeded(bytes: 5, status: 200, now: 3000) == (state == .running ? .finish : .ignore))
+        #expect(transfer.state == (state == .running ? .finished : state))
+
+        transfer = before
+        let cancelled: Transfer.CancelledAction =
+            state == .waiting ? .end : state == .running ? .endAndStop : .ignore
+        #expect(transfer.cancelled(now: 3000) == cancelled)
+        #expect(transfer.state == (before.state.hasEnded ? state : .cancelled))
+
+        transfer = before
+        #expect(transfer.deadlinePassed(now: 99_999) == .ignore && transfer == before)
+        let passed: Transfer.DeadlinePassedAction =
+            state == .waiting ? .fail : state == .running ? .failAndStop : .ignore
+        #expect(transfer.deadlinePassed(now: 100_000) == passed)
+        #expect(transfer.state == (before.state.hasEnded ? state : .failed))
+
+        transfer = before
+        #expect(transfer.taken() == (state == .finished ? .take : .notFinished))
+        #expect(transfer.isTaken == (state == .finished))
+        transfer.progressed(bytes: 7, total: 9, status: 206)
+        #expect(transfer.bytes == (state == .running ? 7 : before.bytes))
+    }
+
+    @Test("Waits grow to hours once an answer has ended three times after the same byte")
+    func repeatedCuts() {
+        var generator = CountingGenerator()
+        let cut = TransferFault.answerCut(bytes: 7, total: -1, "cut")
+        #expect(cut.repeats(after: nil, 0) == 1 && cut.repeats(after: cut.message, 1) == 2)
+        #expect(cut.repeats(after: TransferFault.answerCut(bytes: 8, total: -1, "cut").message, 5) == 1)
+        #expect(Self.cut.repeats(after: Self.cut.message, 5) == 1)
+        let bounds: [Int64] = [1000, 2000, 300_000, 1_200_000, 4_800_000, 19_200_000, 21_600_000, 21_600_000]
+        for (index, bound) in bounds.enumerated() {
+            let wait = RetryPolicy().wait(failures: index + 1, repeats: index + 1, using: &generator)
+            #expect((bound / 2...bound).contains(wait), "the wait after failure \(index + 1)")
+        }
+    }
+
+    @Test("A file that changes during three uploads in a row fails the transfer", arguments: 1...4)
+    func changingFile(repeats: Int) {
+        var generator = CountingGenerator()
+        var transfer = Self.transfer(.running, kind: .upload)
+        let action = transfer.attemptFailed(
+            .fileChanged("/log"),
+            hasProgressed: false,
+            repeats: repeats,
+            policy: RetryPolicy(),
+            now: 3000,
+            using: &generator
+        )
+        #expect((action == .fail(.fileChanged("/log"))) == (repeats >= 3))
+        #expect(transfer.state == (repeats >= 3 ? .failed : .waiting))
+    }
+
+    @Test("A taken file is not taken twice, and an upload has none")
+    func taken() {
+        var transfer = Self.transfer(.finished)
+        #expect(transfer.taken() == .take)
+        #expect(transfer.taken() == .alreadyTaken)
+        var upload = Self.transfer(.finished, kind: .upload)
+        #expect(upload.taken() == .notFinished)
+    }
+
+    @Test(
+        "What another attempt would not change is final",
+        arguments: [
+            (TransferFault.status(404, retryAfterSeconds: nil), true), (.status(408, retryAfterSeconds: nil), false),
+            (.status(429, retryAfterSeconds: 3), false), (.status(500, retryAfterSeconds: nil), false),
+            (.status(503, retryAfterSeconds: 2), false), (.status(301, retryAfterSeconds: nil), true),
+            (.connectionFailed(""), false), (.certificate(""), true), (.tooManyRedirects(10), true),
+            (.badChecksum(expected: "a", found: "b"), true), (.tooLarge(bytesMax: 1), true),
+            (.noSpace(missingBytes: 4), true), (.spaceClaimed(missingBytes: 4), false),
+            (.forbiddenProtocol("ftp://h"), true), (.fileUnreadable(""), true),
+            (.fileUnwritable(""), true), (.wrongLength(""), true), (.timedOut(""), true), (.interrupted(""), true),
+        ]
+    )
+    func finals(_ fault: TransferFault, _ isFinal: Bool) {
+        var generator = CountingGenerator()
+        var transfer = Self.transfer(.running)
+        let action = transfer.attemptFailed(
+            fault,
+            hasProgressed: false,
+            policy: RetryPolicy(),
+            now: 3000,
+            using: &generator
+        )
+        #expect(fault.isFinal == isFinal)
+        #expect(transfer.state == (isFinal ? .failed : .waiting))
+        if isFinal { #expect(action == .fail(fault)) }
+        #expect(TransferFault.reasons.contains(fault.reason))
+        #expect(fault.message.hasSuffix(".") || fault.message.hasSuffix(": "))
+    }
+
+    @Test("Waits double up to a bound, and begin anew after progress; retry-after is obeyed")
+    func waits() {
+        var generator = CountingGenerator()
+        var policy = RetryPolicy()
+        policy.first = 1000
+        policy.last = 4000
+        var transfer = Self.transfer(.waiting)
+        for bound in [1000, 2000, 4000, 4000] as [Int64] {
+            _ = transfer.attemptStarted(now: 5000)
+            let action = transfer.attemptFailed(
+                Self.cut,
+                hasProgressed: false,
+                policy: policy,
+                now: 5000,
+                using: &generator
+            )
+            guard case .retry(let moment) = action else {
+                Issue.record("no retry: \(action)")
+                return
+            }
+            #expect((5000 + bound / 2...5000 + bound).contains(moment))
+        }
+        _ = transfer.attemptStarted(now: 20_000)
+        let fault = TransferFault.status(503, retryAfterSeconds: 30)
+        let action = transfer.attemptFailed(
+            fault,
+            hasProgressed: true,
+            policy: policy,
+            now: 20_000,
+            using: &generator
+        )
+        #expect(action == .retry(at: 50_000))
+        #expect(transfer.failures == 1)
+    }
+
+    @Test("What fails at the deadline says what the last attempt came to")
+    func deadline() {
+        var generator = CountingGenerator()
+        var transfer = Self.transfer(.running)
+        let action = transfer.attemptFailed(
+            Self.cut,
+            hasProgressed: false,
+            policy: RetryPolicy(),
+            now: 100_000,
+            using: &generator
+        )
+        #expect(action == .fail(.timedOut(Self.cut.message)))
+    }
+
+    @Test("What failed without a network is tried as soon as there is one, and nothing else is")
+    func network() {
+        var generator = CountingGenerator()
+        for (fault, isOffline, begins) in [
+            (Self.cut, true, true), (Self.cut, false, false), (.status(503, retryAfterSeconds: 60), true, false),
+        ] {
+            var transfer = Self.transfer(.running)
+            _ = transfer.attemptFailed(
+                fault,
+                hasProgressed: false,
+                isOffline: isOffline,
+                policy: RetryPolicy(),
+                now: 3000,
+                using: &generator
+            )
+            #expect(transfer.awaitsNetwork == begins && transfer.notBefore > 3000)
+            #expect(transfer.networkCame() == (begins ? .begin : .ignore))
+            #expect((transfer.notBefore == 0) == begins && transfer.isBackingOff != begins)
+        }
+        for state in TransferState.allCases {
+            var transfer = Self.transfer(state)
+            #expect(transfer.networkCame() == .ignore)
+        }
+    }
+
+    @Test("A wall clock that is set moves what was asked to begin at a moment of it, and nothing else")
+    func wallClock() {
+        var generator = CountingGenerator()
+        func asked() -> Transfer {
+            Transfer(
+                id: TransferID((1, 2)),
+                sequence: 1,
+                session: 1,
+                host: 0,
+                kind: .download,
+                createdAt: 1000,
+                deadline: 150_000,
+                notBefore: 50_000
+            )
+        }
+        for (step, moment) in [(10_000, 40_000), (-10_000, 60_000), (1_000_000, 2000)] as [(Int64, Int64)] {
+            var transfer = asked()
+            #expect(transfer.wallClockSet(by: step, now: 2000) == .wait)
+            #expect(transfer.notBefore == moment && transfer.deadline == moment + 100_000)
+        }
+        var due = asked()
+        #expect(due.wallClockSet(by: 10_000, now: 50_000) == .ignore && due == asked())
+        for state in TransferState.allCases {
+            var transfer = Self.transfer(state)
+            if state == .running {
+                _ = transfer.attemptFailed(
+                    Self.cut,
+                    hasProgressed: false,
+                    policy: RetryPolicy(),
+                    now: 3000,
+                    using: &generator
+                )
+            }
+            let before = transfer
+            #expect(transfer.wallClockSet(by: 10_000, now: 3000) == .ignore && transfer == before)
+        }
+    }
+
+    @Test("What runs is stored as waiting, and comes back so")
+    func memory() {
+        let transfer = Self.transfer(.running)
+        #expect(transfer.memory.state == .waiting)
+        var other = Self.transfer(.waiting)
+        other.restored(Self.transfer(.finished).memory)
+        #expect(other.state == .finished && other.bytes == 10)
+    }
+
+    @Test("An id is 32 digits in lower case, both ways", arguments: ["0123456789abcdef00000000000000ff"])
+    func ids(_ text: String) throws {
+        #expect(try #require(TransferID(text)).description == text)
+        #expect(TransferID(text.uppercased()) == nil && TransferID(String(text.dropLast())) == nil)
+        #expect(TransferID("g" + text.dropFirst()) == nil)
+    }
+}
