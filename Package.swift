@@ -156,7 +156,7 @@ let cluster: [Target] = [
         "PostgresStore",
         in: "Cluster",
         ["CLinux", "CPostgreSQL", "Engine", "Platform", "Policy", "Storage", "Wire"]
-    ),
+    )
 ]
 
 /// The agent for background transfers.
@@ -169,7 +169,7 @@ let transfers: [Target] = [
             "ServiceManager", "Storage", "Wire",
         ],
         exclude: ["OpenAPI"]
-    ),
+    )
 ]
 
 /// The libraries of workers: the only modules with a public interface, and without any part of the server.

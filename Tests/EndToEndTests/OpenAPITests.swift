@@ -82,7 +82,8 @@ struct OpenAPITests {
     )
     func conformance(listener: Listener) throws {
         let gateway = try RunningGateway()
-        let document = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/OpenAPI/openapi.json").path
+        let document = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/OpenAPI/openapi.json")
+            .path
         let settings = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/schemathesis.toml").path
         let tags = listener.tags.flatMap { ["--include-tag", $0] }
         let reached = gateway.folder.appendingPathComponent("reached")

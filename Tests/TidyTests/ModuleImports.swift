@@ -11,13 +11,16 @@ enum ModuleImports {
             "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "WakeWorker",
         ],
         "Glibc": [
-            "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "PostgresStore", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate", "wakegate-history", "wakegate-journal", "wakegate-memory",
+            "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "PostgresStore", "Storage",
+            "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate", "wakegate-history", "wakegate-journal",
+            "wakegate-memory",
         ],
         "Dispatch": [
             "Gateway", "wakegate-workers",
         ],
         "Synchronization": [
-            "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
+            "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Storage",
+            "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
         ],
     ]
 

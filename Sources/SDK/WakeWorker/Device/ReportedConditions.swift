@@ -1,6 +1,5 @@
 internal import LinuxConditions
 
-
 /// Which conditions of a Linux machine are reported: see ``WakeWorker/reportMachineConditions(for:_:)``.
 ///
 /// ```swift

@@ -1,6 +1,5 @@
 package import ServiceManager
 
-
 extension GatewayConfiguration {
     /// Has every listener for which there are sockets take those instead of its own addresses.
     ///

@@ -1,6 +1,6 @@
-internal import Wire
 // The one file that knows libnghttp2.
 internal import CNghttp2
+internal import Wire
 
 /// What the sessions of one loop share of libnghttp2: its callbacks, options and memory.
 @safe

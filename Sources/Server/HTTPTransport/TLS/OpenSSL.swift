@@ -1,7 +1,7 @@
-internal import Wire
 // The one file that knows OpenSSL.
 internal import COpenSSL
 internal import Platform
+internal import Wire
 
 /// A server's certificate, its key, and whether it asks clients for theirs.
 ///

@@ -1,6 +1,5 @@
 import ServiceManager
 
-
 /// Something that the gateway is to be told, and when next.
 struct Outgoing {
     var entry: OutboxEntry

@@ -1,6 +1,5 @@
 package import ServiceManager
 
-
 /// How an agent is set up.
 package struct AgentSettings: Sendable {
     /// Whether the network costs by the byte.
