@@ -155,3 +155,259 @@ extension ByteView {
         body(rest.trimmed)
     }
 }
+
+/// The first line of a request (RFC 9112 §3), taken apart: views of its bytes.
+struct RequestLine {
+    let method: ByteView
+    /// The path and query that are asked for, or `*`, or the host and port of CONNECT; empty where the target names a
+    /// host alone, which means `/`.
+    let path: ByteView
+    /// The host that the target names; nil when it names none, as all but those for proxies do.
+    let authority: ByteView?
+    /// Whether it is HTTP/1.0.
+    let isOld: Bool
+
+    /// - Parameter line: without its end, and without control characters.
+    init(_ line: ByteView) throws(HTTP1Fault) {
+        let space = UInt8(ascii: " ")
+        guard let methodEnd = line.firstIndex(of: space), line[0..<methodEnd].isToken else {
+            throw .malformed("A request begins with a method and one space.")
+        }
+        self.method = line[0..<methodEnd]
+        let rest = line.dropFirst(methodEnd + 1)
+        guard let targetEnd = rest.firstIndex(of: space) else {
+            throw .malformed("A request line has a method, a target and a version.")
+        }
+        self.isOld = try Self.isOld(version: rest.dropFirst(targetEnd + 1))
+        (self.authority, self.path) = try Self.parts(ofTarget: rest[0..<targetEnd], method: self.method)
+    }
+
+    private static func isOld(version: ByteView) throws(HTTP1Fault) -> Bool {
+        guard version.count == 8, version.starts(with: "HTTP/"), version[5] &- 0x30 <= 9,
+            version[6] == UInt8(ascii: "."), version[7] &- 0x30 <= 9
+        else { throw .malformed("A request line ends with HTTP/1.1, one space before it and nothing behind.") }
+        guard version[5] == UInt8(ascii: "1") else { throw .version }
+        return version[7] == UInt8(ascii: "0")
+    }
+
+    /// The forms that a target may have (RFC 9112 §3.2).
+    private static func parts(
+        ofTarget target: ByteView,
+        method: ByteView
+    ) throws(HTTP1Fault) -> (authority: ByteView?, path: ByteView) {
+        for index in 0..<target.count {
+            let byte = target[index]
+            guard byte > 0x20, byte < 0x7F, byte != UInt8(ascii: "#") else {
+                throw .malformed("A target has visible ASCII characters alone, and no fragment.")
+            }
+        }
+        if method == "CONNECT" {
+            guard target.firstIndex(of: UInt8(ascii: ":")) != nil, Authority(target) != nil else {
+                throw .malformed("The target of CONNECT is a host and a port.")
+            }
+            return (nil, target)
+        }
+        if target.starts(with: "/") { return (nil, target) }
+        if target == "*", method == "OPTIONS" { return (nil, target) }
+        let scheme = ByteView("http://")
+        guard target.count > scheme.count, target[0..<scheme.count].equalsIgnoringCase("http://") else {
+            throw .malformed("A target is a path, or a URL that begins with http://.")
+        }
+        let rest = target.dropFirst(scheme.count)
+        var end = 0
+        while end < rest.count, rest[end] != UInt8(ascii: "/"), rest[end] != UInt8(ascii: "?") { end += 1 }
+        guard Authority(rest[0..<end]) != nil else { throw .malformed("The URL of the target names no host.") }
+        return (rest[0..<end], rest.dropFirst(end))
+    }
+}
+
+/// Looks for the empty line that ends the head of a request, or the fields behind its last chunk; each byte once.
+///
+/// Lines end with CR and LF, and no other control character than a tab stands in them (RFC 9112 §2.2, RFC 9110 §5.5):
+/// whatever else a recipient might take for the end of a line or of a text never gets further than this.
+struct HeadScanner {
+    /// The bytes that were looked at.
+    private var scanned = 0
+    /// Where the present line begins.
+    private var lineStart = 0
+    /// The bytes of the first line without its end; nil while it goes on.
+    private(set) var firstLineCount: Int?
+
+    /// Looks at what has come since the last call.
+    ///
+    /// - Parameters:
+    ///   - bytes: from the beginning of the head on.
+    ///   - pausesBehindFirstLine: whether to stop there, so that it is judged before what follows.
+    /// - Returns: how many bytes the head has, its empty line included; nil when more of it is to come.
+    mutating func end(in bytes: ByteView, pausesBehindFirstLine: Bool = false) throws(HTTP1Fault) -> Int? {
+        while self.scanned < bytes.count {
+            let byte = bytes[self.scanned]
+            let isAfterReturn = self.scanned > self.lineStart && bytes[self.scanned - 1] == UInt8(ascii: "\r")
+            self.scanned += 1
+            if byte == UInt8(ascii: "\n") {
+                guard isAfterReturn else { throw .malformed("A line ends with CR and LF.") }
+                let count = self.scanned - 2 - self.lineStart
+                self.lineStart = self.scanned
+                let isFirst = self.firstLineCount == nil
+                if isFirst { self.firstLineCount = count }
+                if count == 0 { return self.scanned }
+                if isFirst && pausesBehindFirstLine { return nil }
+            } else if isAfterReturn {
+                throw .malformed("CR stands before LF alone.")
+            } else if byte < 0x20 && byte != UInt8(ascii: "\t") && byte != UInt8(ascii: "\r") || byte == 0x7F {
+                throw .malformed("There is a control character in the head.")
+            }
+        }
+        return nil
+    }
+}
+
+extension ByteView {
+    /// Calls `body` with each line of a head that `HeadScanner` found, without its end, but for the empty one.
+    func forEachLine(_ body: (ByteView) throws(HTTP1Fault) -> Void) throws(HTTP1Fault) {
+        var rest = self
+        while let end = rest.firstIndex(of: UInt8(ascii: "\r")), end > 0 {
+            try body(rest[0..<end])
+            rest = rest.dropFirst(end + 2)
+        }
+    }
+}
+
+/// Reads a chunked body (RFC 9112 §7.1) piece by piece.
+struct ChunkReader {
+    enum Part {
+        /// Bytes of the body.
+        case bytes(ByteView)
+        /// The last chunk has come, and the fields behind it, of which nobody here makes anything.
+        case end
+    }
+
+    private enum State {
+        /// A line with the size of a chunk.
+        case size
+        case bytes(left: UInt64)
+        /// CR and LF behind the bytes of a chunk.
+        case lineEnd
+        /// The fields behind the last chunk.
+        case trailers
+    }
+
+    private var state = State.size
+    private var scanner = HeadScanner()
+
+    /// The most bytes of a line with a size; nobody sends extensions, and no size needs more than sixteen digits.
+    static let sizeLineBytesMax = 256
+
+    /// Takes the next part from the front of `bytes`; what is left must come again, with more behind it.
+    ///
+    /// - Parameter trailerBytesMax: the most bytes of the fields behind the last chunk.
+    /// - Returns: nil when more has to come.
+    mutating func next(_ bytes: inout ByteView, trailerBytesMax: Int) throws(HTTP1Fault) -> Part? {
+        while !bytes.isEmpty {
+            switch self.state {
+            case .size:
+                guard let size = try Self.size(&bytes) else { return nil }
+                self.state = size == 0 ? .trailers : .bytes(left: size)
+                self.scanner = HeadScanner()
+            case .bytes(let left):
+                let count = Int(min(left, UInt64(bytes.count)))
+                defer { bytes = bytes.dropFirst(count) }
+                self.state = UInt64(count) == left ? .lineEnd : .bytes(left: left - UInt64(count))
+                return .bytes(bytes[0..<count])
+            case .lineEnd:
+                guard bytes[0] == UInt8(ascii: "\r"), bytes.count < 2 || bytes[1] == UInt8(ascii: "\n") else {
+                    throw .malformed("A chunk has not the size it says.")
+                }
+                guard bytes.count >= 2 else { return nil }
+                bytes = bytes.dropFirst(2)
+                self.state = .size
+            case .trailers:
+                guard let end = try self.scanner.end(in: bytes[0..<min(bytes.count, trailerBytesMax)]) else {
+                    guard bytes.count < trailerBytesMax else { throw .headTooLarge }
+                    return nil
+                }
+                try bytes[0..<end].forEachLine { line throws(HTTP1Fault) in _ = try line.field() }
+                bytes = bytes.dropFirst(end)
+                return .end
+            }
+        }
+        return nil
+    }
+
+    /// Takes a line with a size from the front of `bytes`; nil when more of it has to come.
+    private static func size(_ bytes: inout ByteView) throws(HTTP1Fault) -> UInt64? {
+        var scanner = HeadScanner()
+        let line = bytes[0..<min(bytes.count, Self.sizeLineBytesMax)]
+        // A second line may have begun, of which nothing is known yet.
+        let end = line.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? line.count
+        var (size, digits): (UInt64, Int) = (0, 0)
+        while digits < end, let digit = line[digits].hexDigitValue {
+            guard size >> 60 == 0 else { throw .malformed("The size of a chunk is too large.") }
+            size = size << 4 | UInt64(digit)
+            digits += 1
+        }
+        // Behind the digits the line ends, or an extension begins.
+        if digits < end {
+            let rest = line[digits..<end]
+            let isExtension = rest[0] == UInt8(ascii: ";") || (rest[0].isBlank && Self.beginsExtension(rest))
+            guard digits > 0, isExtension || rest[0] == UInt8(ascii: "\r") else {
+                throw .malformed("A chunk begins with its size in hexadecimal digits.")
+            }
+        }
+        _ = try scanner.end(in: line[0..<end])
+        guard scanner.firstLineCount != nil else {
+            guard bytes.count < Self.sizeLineBytesMax else { throw .malformed("The extension of a chunk is too long.") }
+            return nil
+        }
+        bytes = bytes.dropFirst(end)
+        return size
+    }
+
+    /// Whether behind blanks there is an extension, as far as that can be seen.
+    private static func beginsExtension(_ rest: ByteView) -> Bool {
+        for index in 0..<rest.count where !rest[index].isBlank { return rest[index] == UInt8(ascii: ";") }
+        return true
+    }
+}
+
+/// Why a request of HTTP/1 is answered without the handler having heard of it; the connection ends with the answer.
+enum HTTP1Fault: Error {
+    /// What RFC 9112 does not allow, in words for who sent it.
+    case malformed(StaticString)
+    case targetTooLong
+    /// The request did not arrive in time.
+    case timeout
+    case headTooLarge
+    case expectation
+    case coding
+    case version
+    /// There is no room for it in what all requests may take.
+    case noRoom
+
+    var status: Int {
+        switch self {
+        case .malformed: 400
+        case .timeout: 408
+        case .targetTooLong: 414
+        case .expectation: 417
+        case .headTooLarge: 431
+        case .coding: 501
+        case .noRoom: 503
+        case .version: 505
+        }
+    }
+
+    /// What to do differently.
+    var message: StaticString {
+        switch self {
+        case .malformed(let what): what
+        case .timeout: "The request took too long to arrive."
+        case .targetTooLong: "The request line is too long."
+        case .expectation: "No expectation is met but 100-continue."
+        case .headTooLarge: "The header fields are too large."
+        case .coding: "No transfer coding is known but chunked."
+        case .noRoom: "Too many requests are arriving; try again."
+        case .version: "Speak HTTP/1.1, or HTTP/2 from the first byte."
+        }
+    }
+}

@@ -92,3 +92,149 @@ package struct FrameBudgets {
         self.updates.earned(2 + (bytes >> 11))
     }
 }
+
+/// How many streams a peer may have open at once: what it was told, and what it is held to.
+///
+/// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3); until then the larger of two holds. The
+/// first number holds from the start, as peers do well to wait for it.
+package struct StreamLimit {
+    /// The most numbers that may wait for their acknowledgement; then no other is announced.
+    package static let unacknowledgedMax = 32
+
+    /// The streams beyond which others are refused.
+    package private(set) var enforced: Int
+    /// Whether a number waits to be sent.
+    package private(set) var isUnsent = true
+
+    private var acknowledgedLimit: Int
+    /// What the peer was told, or will be, and has not acknowledged, oldest first.
+    private var unacknowledged: [Int]
+    /// How many of them, the newest, have not been sent.
+    private var unsentCount = 1
+    /// The acknowledgements that came before what they are for had been sent: some clients begin with a fixed text that
+    /// has one in it.
+    private var earlyCount = 0
+    /// Since when the peer owes an acknowledgement and has sent none, in monotonic milliseconds; nil when it owes none.
+    package private(set) var owedSince: Int64?
+
+    /// True if the peer knows the present limit, so that a stream beyond it is the peer's fault.
+    package var isAcknowledged: Bool { self.unacknowledged.isEmpty }
+
+    /// - Parameter limit: what the first SETTINGS frame says.
+    package init(_ limit: Int) {
+        self.enforced = limit
+        self.acknowledgedLimit = limit
+        self.unacknowledged = [limit]
+    }
+
+    /// Announces another number with a SETTINGS frame of its own.
+    ///
+    /// - Returns: false when too many numbers are not acknowledged.
+    package mutating func change(to limit: Int) -> Bool {
+        guard self.unacknowledged.count < Self.unacknowledgedMax else { return false }
+        self.unacknowledged.append(limit)
+        self.unsentCount += 1
+        self.isUnsent = true
+        self.enforced = max(self.enforced, limit)
+        return true
+    }
+
+    /// Announces the newest number again, in a SETTINGS frame that has another setting besides.
+    ///
+    /// - Returns: false when too many numbers are not acknowledged.
+    package mutating func repeatNewest() -> Bool { self.change(to: self.unacknowledged.last ?? self.acknowledgedLimit) }
+
+    /// A SETTINGS frame of ours leaves.
+    ///
+    /// - Returns: the number that it has to carry; nil when none waits.
+    package mutating func sent(now: Int64) -> Int? {
+        guard self.unsentCount > 0 else { return nil }
+        let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
+        self.unsentCount -= 1
+        self.isUnsent = self.unsentCount > 0
+        self.owedSince = self.owedSince ?? now
+        if self.earlyCount > 0 {
+            self.earlyCount -= 1
+            self.acknowledged(now: now)
+        }
+        return limit
+    }
+
+    /// The peer has acknowledged the oldest SETTINGS frame that it had not.
+    package mutating func acknowledged(now: Int64) {
+        guard self.unacknowledged.count > self.unsentCount else {
+            self.earlyCount = min(self.earlyCount + 1, self.unsentCount)
+            return
+        }
+        self.acknowledgedLimit = self.unacknowledged.removeFirst()
+        self.enforced = self.unacknowledged.reduce(self.acknowledgedLimit, max)
+        self.owedSince = self.unacknowledged.count > self.unsentCount ? now : nil
+    }
+}
+
+/// When a connection's next PING is due, and whether its peer has answered the last one.
+package struct PingTimer {
+    /// What is to be done when time has passed.
+    package enum Action: Hashable, Sendable {
+        case wait
+        case send
+        /// The answer is overdue.
+        case peerIsGone
+    }
+
+    /// What is kept by the second may be due a second, and a turn of the loop, later than what it is due with.
+    private static let nearMilliseconds: Int64 = 2000
+
+    private var everyMilliseconds: Int64?
+    private var sentAt: Int64
+    private var isUnanswered = false
+
+    /// - Parameter now: monotonic milliseconds, as everywhere here.
+    package init(now: Int64) {
+        self.sentAt = now
+    }
+
+    /// How often PINGs are due was set.
+    ///
+    /// - `seconds`: the time from one PING to the next; nil for none. The first is due that long after `now`.
+    package mutating func intervalChanged(seconds: Int?, now: Int64) {
+        if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
+        self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
+    }
+
+    /// The peer has answered the PING.
+    package mutating func answered() {
+        self.isUnanswered = false
+    }
+
+    /// Something else is being sent to the peer. A PING that is nearly due goes with it: of the thousands of streams
+    /// that are kept alive, each is then written to once where it would be twice.
+    ///
+    /// - Returns: whether to send one.
+    package mutating func bytesQueued(now: Int64) -> Bool {
+        guard !self.isUnanswered, let everyMilliseconds, now - self.sentAt >= everyMilliseconds - Self.nearMilliseconds
+        else { return false }
+        self.sentAt = now
+        self.isUnanswered = true
+        return true
+    }
+
+    /// When `timePassed` will next have something to do, if nothing happens before; `Int64.max` for never.
+    ///
+    /// - Parameter answerSeconds: the time the peer has for its answer.
+    func dueAt(answerSeconds: Int) -> Int64 {
+        if self.isUnanswered { return self.sentAt + Int64(answerSeconds) * 1000 + 1 }
+        return self.everyMilliseconds.map { self.sentAt + $0 } ?? .max
+    }
+
+    /// Time has passed.
+    ///
+    /// - `answerSeconds`: the time the peer has for its answer.
+    package mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {
+        if self.isUnanswered { return now - self.sentAt <= Int64(answerSeconds) * 1000 ? .wait : .peerIsGone }
+        guard let everyMilliseconds, now - self.sentAt >= everyMilliseconds else { return .wait }
+        self.sentAt = now
+        self.isUnanswered = true
+        return .send
+    }
+}

@@ -102,3 +102,62 @@ final class Connection {
         UInt64(self.id.generation) << 32 | UInt64(self.id.index)
     }
 }
+
+/// The connections of one loop that have not spoken HTTP yet, oldest first.
+struct HandshakeQueue {
+    /// Some have ended or gone on since; they are passed over.
+    private var connections: [ConnectionID] = []
+    private var first = 0
+    /// How many have not.
+    private(set) var count = 0
+
+    mutating func append(_ connection: ConnectionID, isThere: (ConnectionID) -> Bool) {
+        if self.connections.count > 2 * self.count + 64 {
+            self.connections = self.connections[self.first...].filter(isThere)
+            self.first = 0
+        }
+        self.connections.append(connection)
+        self.count += 1
+    }
+
+    /// A handshake has ended or gone on.
+    mutating func left() {
+        self.count -= 1
+    }
+
+    /// The oldest one.
+    mutating func oldest(isThere: (ConnectionID) -> Bool) -> ConnectionID? {
+        while self.first < self.connections.count {
+            let oldest = self.connections[self.first]
+            if isThere(oldest) { return oldest }
+            self.first += 1
+        }
+        return nil
+    }
+}
+
+/// A request of HTTP in cleartext that reached a listener of TLS.
+enum CleartextRequest {
+    /// The methods of HTTP/1.1 with the space behind them, and the beginning of HTTP/2.
+    private static let beginnings: [StaticString] = [
+        "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "PRI * HTTP/2.0",
+    ]
+
+    /// What it is answered: that this is a listener of TLS.
+    static let answer: StaticString = """
+        HTTP/1.1 400 Bad Request\r
+        content-type: application/json\r
+        content-length: 97\r
+        connection: close\r
+        \r
+        {"reason":"TLSRequired","message":"This listener speaks TLS; write https:// instead of http://."}
+        """
+
+    /// Whether the first bytes of a connection begin such a request.
+    ///
+    /// An empty line before a request is skipped once, as RFC 9112 section 2.2 requires.
+    static func begins(_ bytes: ByteView) -> Bool {
+        let request = bytes.starts(with: "\r\n") ? bytes.dropFirst(2) : bytes
+        return self.beginnings.contains { request.starts(with: $0) }
+    }
+}
