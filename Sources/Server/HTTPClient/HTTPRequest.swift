@@ -1,3 +1,6 @@
+package import Synchronization
+package import Wire
+
 /// A request to send.
 package struct HTTPRequest: Sendable {
     package var method: String
@@ -83,4 +86,77 @@ package struct HTTPClientSettings: Sendable {
     package var peerSilenceMillisecondsMax: Int?
 
     package init() {}
+}
+
+/// Takes the body of an answer as it comes, on the thread of the client and while libcurl waits.
+package protocol HTTPBodySink: AnyObject, Sendable {
+    /// The head of the answer has come.
+    ///
+    /// - Returns: false to end the exchange.
+    func headReceived(_ response: HTTPResponse) -> Bool
+
+    /// The next bytes of the body have come; they are valid during the call.
+    ///
+    /// - Returns: false to end the exchange.
+    func bodyReceived(_ bytes: ByteView) -> Bool
+}
+
+/// A file that is the body of a request. Whoever gives it keeps it open until the request has ended.
+package final class HTTPFileBody: Sendable {
+    package let descriptor: Int32
+    /// How many bytes are sent; a file that has fewer ends the exchange.
+    package let byteCount: Int64
+    /// Called on the client's thread with how many bytes libcurl has taken of it.
+    package let onProgress: @Sendable (Int64) -> Void
+    /// Whether the file had fewer bytes than were announced, or could not be read.
+    package let isCut = Atomic<Bool>(false)
+
+    package init(descriptor: Int32, byteCount: Int64, onProgress: @escaping @Sendable (Int64) -> Void) {
+        self.descriptor = descriptor
+        self.byteCount = byteCount
+        self.onProgress = onProgress
+    }
+}
+
+/// What became of a request since the last poll.
+package enum HTTPEvent: Sendable {
+    /// The answer to a streaming request has begun: its status and headers.
+    case head(HTTPRequestID, HTTPResponse)
+    /// The next bytes of a streaming answer.
+    case body(HTTPRequestID, [UInt8])
+    /// The exchange has ended; nothing follows. A streaming answer has no body here.
+    case ended(HTTPRequestID, Result<HTTPResponse, HTTPClientError>)
+}
+
+/// Names a request of one client; never used again.
+package struct HTTPRequestID: Hashable, Sendable {
+    let number: UInt64
+}
+
+/// A file descriptor that `HTTPClient.poll` waits for besides its own sockets.
+package struct PollDescriptor: Hashable, Sendable {
+    package enum Interest: Sendable {
+        case readable, writable
+    }
+
+    package var descriptor: Int32
+    package var interest: Interest
+
+    package init(_ descriptor: Int32, _ interest: Interest) {
+        self.descriptor = descriptor
+        self.interest = interest
+    }
+}
+
+/// Ends the wait of an `HTTPClient` in `poll`, from any thread; the next wait, when it does not wait now.
+package struct HTTPWaker: Sendable {
+    private let multi: MultiHandle
+
+    init(_ multi: MultiHandle) {
+        self.multi = multi
+    }
+
+    package func wake() {
+        self.multi.wake()
+    }
 }

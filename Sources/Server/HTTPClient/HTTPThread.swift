@@ -84,3 +84,273 @@ package final class HTTPThread: @unchecked Sendable {
         }
     }
 }
+
+/// What lives on an `HTTPThread`: it is called there, and nowhere else.
+package protocol HTTPAgent: AnyObject {
+    /// Something became of a request that was started for this agent.
+    func received(_ event: HTTPEvent, on loop: HTTPLoop)
+
+    /// The moment that was set for this agent has come, or a descriptor that it watches is ready.
+    func momentReached(on loop: HTTPLoop)
+}
+
+/// The thread's own side of an `HTTPThread`: starts requests, remembers for whom, and keeps the time.
+package final class HTTPLoop {
+    /// The longest wait, in milliseconds: nothing depends on it.
+    private static let waitMax: Int64 = 60_000
+
+    private let client: HTTPClient
+    private var owners: [HTTPRequestID: any HTTPAgent] = [:]
+    private var moments = MomentHeap<ObjectIdentifier>()
+    private var sleepers: [ObjectIdentifier: any HTTPAgent] = [:]
+    private var watchers: [ObjectIdentifier: (agent: any HTTPAgent, descriptors: [PollDescriptor])] = [:]
+
+    init(_ client: HTTPClient) {
+        self.client = client
+    }
+
+    /// Milliseconds since the machine started, suspended time included.
+    package var now: Int64 { SystemClock.boot }
+
+    /// Begins a request; the agent is kept until it has ended, and hears of it.
+    ///
+    /// - Throws: what cannot even be tried.
+    package func start(_ request: HTTPRequest, for agent: any HTTPAgent) throws(HTTPClientError) -> HTTPRequestID {
+        let id = try self.client.start(request)
+        self.owners[id] = agent
+        return id
+    }
+
+    /// Ends a request without another event.
+    package func cancel(_ id: HTTPRequestID) {
+        self.owners[id] = nil
+        self.client.cancel(id)
+    }
+
+    /// Sets when the agent is called next; nil for never. It is kept until then.
+    package func setMoment(_ moment: Int64?, for agent: any HTTPAgent) {
+        let key = ObjectIdentifier(agent)
+        self.moments.set(key, to: moment)
+        self.sleepers[key] = moment == nil ? nil : agent
+    }
+
+    /// Sets for which descriptors the agent is called; none to end that. It is kept meanwhile.
+    ///
+    /// - Parameters:
+    ///   - descriptors: those that it is called for when they are readable.
+    ///   - writable: those that it is called for when they are writable.
+    ///   - agent: who is called.
+    package func watch(_ descriptors: [Int32], writable: [Int32] = [], for agent: any HTTPAgent) {
+        let watched =
+            descriptors.map { PollDescriptor($0, .readable) } + writable.map { PollDescriptor($0, .writable) }
+        self.watchers[ObjectIdentifier(agent)] = watched.isEmpty ? nil : (agent, watched)
+    }
+
+    /// Calls agents whose moment has come, then waits for the network and hands out what it brought.
+    func turn() {
+        let now = self.now
+        while let key = self.moments.popDue(now) { self.sleepers.removeValue(forKey: key)?.momentReached(on: self) }
+        let wait = self.moments.first.map { max(0, min(Self.waitMax, $0 - now)) } ?? Self.waitMax
+        let descriptors = self.watchers.values.flatMap(\.descriptors)
+        for event in self.client.poll(timeoutMilliseconds: Int(wait), descriptors: descriptors) {
+            let owner: (any HTTPAgent)?
+            switch event {
+            case .head(let id, _), .body(let id, _): owner = self.owners[id]
+            case .ended(let id, _): owner = self.owners.removeValue(forKey: id)
+            }
+            owner?.received(event, on: self)
+        }
+        for watcher in self.watchers.values where watcher.descriptors.contains(where: Self.isReady) {
+            watcher.agent.momentReached(on: self)
+        }
+    }
+
+    private static func isReady(_ descriptor: PollDescriptor) -> Bool {
+        let readiness: Descriptor.Readiness = descriptor.interest == .readable ? .readable : .writable
+        return Descriptor.wait(for: descriptor.descriptor, readiness, milliseconds: 0)
+    }
+}
+
+/// A request whose answer a task awaits.
+///
+/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
+final class HTTPExchange: HTTPAgent, @unchecked Sendable {
+    private var continuation: CheckedContinuation<Result<HTTPResponse, HTTPClientError>, Never>?
+    private var request: HTTPRequestID?
+    private var isCancelled = false
+
+    func begin(
+        _ request: HTTPRequest,
+        _ continuation: CheckedContinuation<Result<HTTPResponse, HTTPClientError>, Never>,
+        on loop: HTTPLoop
+    ) {
+        self.continuation = continuation
+        guard !self.isCancelled else { return self.end(Self.cancelled) }
+        do throws(HTTPClientError) {
+            self.request = try loop.start(request, for: self)
+        } catch {
+            self.end(.failure(error))
+        }
+    }
+
+    func cancel(on loop: HTTPLoop) {
+        self.isCancelled = true
+        if let request = self.request { loop.cancel(request) }
+        self.end(Self.cancelled)
+    }
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        if case .ended(_, let result) = event { self.end(result) }
+    }
+
+    func momentReached(on loop: HTTPLoop) {}
+
+    private static let cancelled = Result<HTTPResponse, HTTPClientError>.failure(
+        HTTPClientError(.cancelled, "the task that waited for the answer was cancelled")
+    )
+
+    private func end(_ result: Result<HTTPResponse, HTTPClientError>) {
+        self.request = nil
+        self.continuation?.resume(returning: result)
+        self.continuation = nil
+    }
+}
+
+/// A moment that a task awaits.
+///
+/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
+final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
+    private var continuation: CheckedContinuation<Void, Never>?
+    private var isCancelled = false
+
+    func begin(_ milliseconds: Int64, _ continuation: CheckedContinuation<Void, Never>, on loop: HTTPLoop) {
+        guard !self.isCancelled else { return continuation.resume() }
+        self.continuation = continuation
+        loop.setMoment(loop.now + max(0, milliseconds), for: self)
+    }
+
+    func cancel(on loop: HTTPLoop) {
+        self.isCancelled = true
+        loop.setMoment(nil, for: self)
+        self.momentReached(on: loop)
+    }
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {}
+
+    func momentReached(on loop: HTTPLoop) {
+        self.continuation?.resume()
+        self.continuation = nil
+    }
+}
+
+extension HTTPClient {
+    /// Sends `request` and waits for the whole answer. Events of other requests are lost meanwhile, so this is for
+    /// clients that do one thing at a time.
+    package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
+        let id = try self.start(request)
+        while true {
+            for case .ended(id, let result) in self.poll(timeoutMilliseconds: 1000) { return try result.get() }
+        }
+    }
+}
+
+/// When the next of many things is due: one moment each, in milliseconds on any one clock.
+package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
+    private struct Entry {
+        let moment: Int64
+        let key: Key
+    }
+
+    /// A binary heap, the earliest first; entries that no longer say what `moments` does are passed over.
+    private var entries: [Entry] = []
+    private var moments: [Key: Int64] = [:]
+
+    package init() {}
+
+    /// The earliest moment; nil when nothing is due ever.
+    package var first: Int64? {
+        mutating get {
+            self.dropStale()
+            return self.entries.first?.moment
+        }
+    }
+
+    /// Changes the moment of a key; nil takes it out.
+    package mutating func set(_ key: Key, to moment: Int64?) {
+        guard self.moments[key] != moment else { return }
+        self.moments[key] = moment
+        guard let moment else { return }
+        // Keys that are moved again and again leave entries behind.
+        if self.entries.count > 2 * self.moments.count + 64 {
+            self.compact()
+        } else {
+            self.push(Entry(moment: moment, key: key))
+        }
+    }
+
+    /// Takes out a key that is due at `now`, the earliest first; nil when none is.
+    package mutating func popDue(_ now: Int64) -> Key? {
+        guard let first = self.first, first <= now else { return nil }
+        let key = self.entries[0].key
+        self.moments[key] = nil
+        self.removeFirst()
+        return key
+    }
+
+    private mutating func dropStale() {
+        while let first = self.entries.first, self.moments[first.key] != first.moment { self.removeFirst() }
+    }
+
+    private mutating func compact() {
+        // Sorted is a heap, too.
+        self.entries = self.moments.map { Entry(moment: $0.value, key: $0.key) }.sorted { $0.moment < $1.moment }
+    }
+
+    private mutating func push(_ entry: Entry) {
+        self.entries.append(entry)
+        var index = self.entries.count - 1
+        while index > 0, self.entries[index].moment < self.entries[(index - 1) / 2].moment {
+            self.entries.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    private mutating func removeFirst() {
+        self.entries.swapAt(0, self.entries.count - 1)
+        self.entries.removeLast()
+        var index = 0
+        while true {
+            var least = index
+            for child in [2 * index + 1, 2 * index + 2] where child < self.entries.count {
+                if self.entries[child].moment < self.entries[least].moment { least = child }
+            }
+            guard least != index else { return }
+            self.entries.swapAt(index, least)
+            index = least
+        }
+    }
+}
+
+/// Waits that grow with each failure, spread at random so that many workers do not come back at once.
+package struct Backoff: Sendable {
+    private let firstMilliseconds: Int
+    private let lastMilliseconds: Int
+    private var failures = 0
+
+    package init(firstMilliseconds: Int = 250, lastMilliseconds: Int = 15_000) {
+        self.firstMilliseconds = firstMilliseconds
+        self.lastMilliseconds = lastMilliseconds
+    }
+
+    /// The wait after one more failure: between half of the current bound and the bound, in milliseconds.
+    package mutating func failed(using generator: inout some RandomNumberGenerator) -> Int {
+        let bound = min(self.lastMilliseconds, self.firstMilliseconds << min(self.failures, 16))
+        self.failures += 1
+        return Int.random(in: (bound / 2)...bound, using: &generator)
+    }
+
+    /// Something worked: the next failure waits the shortest time again.
+    package mutating func succeeded() {
+        self.failures = 0
+    }
+}
