@@ -29,27 +29,27 @@ enum Bounds {
             text: "An entry as large as the table is kept, one byte larger empties it"
         ),
         "ListenAddress pathBytesMax": Proof(path: transport + "ListenAddressTests.swift", text: "count: 107"),
-        "StreamNumbers cutShortMax": Proof(
+        "OpenStreams cutShortMax": Proof(
             path: transport + "HTTP2SessionTimeTests.swift",
             text: "StreamNumbers.cutShortMax"
         ),
-        "StreamLimit unacknowledgedMax": Proof(
+        "FrameBudgets unacknowledgedMax": Proof(
             path: transport + "StreamLimitTests.swift",
             text: "StreamLimit.unacknowledgedMax"
         ),
-        "ChunkReader sizeLineBytesMax": Proof(
+        "HTTP1Head sizeLineBytesMax": Proof(
             path: transport + "HTTP1/HTTP1BodyCases.swift",
             text: "an extension of 257 bytes"
         ),
-        "StreamPool keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
+        "StreamState keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
         "EventLoop+Turns bytesPerPauseMax": Proof(
             path: transport + "TurnOrderTests.swift",
             text: "A pause that busy connections make leaves the others 64 KiB, and them nothing"
         ),
         "EventLoop+Turns busyBytesPerTurnMax": nil,
-        "CredentialMemo codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "HuffmanCode shortBitsMax": nil,
-        "HuffmanCode bitsMax": nil, "RepeatedFields codedBytesMax": nil, "RepeatedFields runsMax": nil,
-        "RepeatedFields textBytesMax": nil, "System eventsMax": nil, "FieldEncoder shortCountMax": nil,
+        "FieldDecoder codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "FieldTables shortBitsMax": nil,
+        "FieldTables bitsMax": nil, "FieldBlock codedBytesMax": nil, "FieldBlock runsMax": nil,
+        "FieldBlock textBytesMax": nil, "System eventsMax": nil, "FieldEncoder shortCountMax": nil,
     ]
 
     /// Bounds that no test names.
