@@ -191,6 +191,62 @@ struct LoadPlanTests {
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 80 AND 600", database: self.database)
     }
 
+    @Test("A claim reads a bounded number of rows, however many names and resources wait, and finds each row some day")
+    func costOfGroups() throws {
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), 0, 1, 1, true, '\\x01', '', '' FROM generate_series(1, 6000) i;
+            INSERT INTO wakegate.ready (device, kind, name, resources, topic, since)
+            SELECT sha256(i::text::bytea), 2, CASE i % 2 WHEN 0 THEN 'a.x' ELSE 'b.' || i || '.x' END,
+                CASE i WHEN 4001 THEN '{}' ELSE ARRAY['r' || i, 'z'] END, 0, i FROM generate_series(1, 6000) i
+            """,
+            database: self.database
+        )
+        func token(_ number: Int) throws -> String {
+            try self.server.query("SELECT encode(sha256('\(number)'), 'hex')", database: self.database)
+        }
+        // The resources of all rows are different, and only those that the streams take are looked for.
+        var plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 8)
+        plan.tasks = ["a.x"]
+        plan.resources = ["r2", "r5998", "z"]
+        for _ in 1...20 {
+            let tokens = try self.rig.find(.selection(.ready(plan))).devices.map(\.token.hex)
+            #expect(tokens == [try token(2), try token(5998)])
+        }
+        // No stream takes most of these names, and there are more than a claim looks at.
+        plan.tasks = ["b.*"]
+        plan.resources = []
+        let expected = try token(4001)
+        var claims = 0
+        var found: [String] = []
+        while found.isEmpty, claims < 300 {
+            claims += 1
+            found = try self.rig.find(.selection(.ready(plan))).devices.map(\.token.hex)
+        }
+        #expect(found == [expected])
+        self.rig.stop()
+        // Each of the first claims reads a few rows, and each of the others 256 groups and 1,000 rows at most.
+        let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
+        let bound = 20 * 50 + claims * 1400
+        try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 1000 AND \(bound)", database: self.database)
+    }
+
+    @Test("The devices of a gateway's wakes are found although another session has locked the first of them")
+    func holder() throws {
+        try self.rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
+        let (first, _) = try self.rig.load(.tokens([1]))
+        let some = try self.rig.find(.selection(.wakes(of: self.rig.number, countMax: 1)))
+        #expect(some.devices.map(\.token) == self.tokens([2]) && some.heldWakes == [.numbered(2)] && some.hasMore)
+        let all = try self.rig.find(.selection(.wakes(of: self.rig.number, countMax: 5)))
+        #expect(all.devices.map(\.token) == self.tokens([2, 3]) && all.hasMore)
+        self.rig.submit(.abandon(first))
+        let free = try self.rig.find(.selection(.wakes(of: self.rig.number, countMax: 5)))
+        #expect(free.devices.map(\.token) == self.tokens([1, 2, 3]) && !free.hasMore)
+        #expect(Set(free.heldWakes) == [.numbered(1), .numbered(2), .numbered(3)])
+        self.rig.stop()
+    }
+
     @Test("Devices with tasks come page by page in the order of tokens")
     func pages() throws {
         try self.rig.write(Array(1...5)) { .of($0, $1, tasks: $0 == 3 ? [] : [1]) }

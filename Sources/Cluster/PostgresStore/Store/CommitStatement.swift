@@ -78,10 +78,12 @@ enum CommitStatement: Int, CaseIterable {
 
     private static let devicesOfHolder = """
         SELECT DISTINCT w.device FROM wakegate.wake w WHERE w.holder = $1::integer AND w.ended IS NULL
-        ORDER BY w.device LIMIT $2::integer
+        ORDER BY w.device OFFSET 0
         """
 
-    private static let holder = "\(row) WHERE d.token = ANY(ARRAY(\(devicesOfHolder))) ORDER BY d.token"
+    private static let holder = """
+        \(row) JOIN (\(devicesOfHolder)) h ON h.device = d.token ORDER BY h.device LIMIT $2::integer
+        """
 
     private static func due(_ clock: String) -> String {
         """
@@ -104,75 +106,125 @@ enum CommitStatement: Int, CaseIterable {
         """
 
     /// A claim of streams that name tasks or sessions: only rows that these streams take are read.
+    ///
+    /// Rows that share a kind, a key and resources are a group, and the first of a group is the oldest of it. `found`
+    /// has the groups of the ranges that the streams name, `taken` those of them that the streams take, oldest first.
+    /// Of many groups each gives few rows. A range with more groups than are looked at is searched by `sample` as well.
     private static let ready = """
+        WITH found AS MATERIALIZED (\(named) UNION ALL \(matched)),
+        taken AS MATERIALIZED (
+            SELECT * FROM found WHERE resources <@ $7::text[] ORDER BY since LIMIT $8::integer + 32)
         \(row) JOIN (
             SELECT u.device, u.since FROM (
                 (SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0 AND $2::boolean
                 ORDER BY r.since LIMIT \(lanesMax))
-                UNION ALL \(named)
-                UNION ALL \(matched)) u ORDER BY u.since OFFSET 0) q ON q.device = d.token
+                UNION ALL \(rows(key: "name", "NOT g.is_stem"))
+                UNION ALL \(rows(key: "\(SchemaTables.stem)", "g.is_stem"))
+                UNION ALL \(sample)) u ORDER BY u.since OFFSET 0) q ON q.device = d.token
         ORDER BY q.since LIMIT $8::integer
         """
 
-    private static let named = lanes(key: "name", tasks: "$3", sessions: "$5", end: "n.low || E'\\x01'")
-    private static let matched = lanes(
+    private static let named = groups(
+        key: "name",
+        isStem: false,
+        tasks: "$3",
+        sessions: "$5",
+        end: "n.low || E'\\x01'"
+    )
+    private static let matched = groups(
         key: SchemaTables.stem,
+        isStem: true,
         tasks: "$4",
         sessions: "$6",
-        end: "left(n.low, -1) || '/'",
-        "AND name <> t.low"
+        end: "left(n.low, -1) || '/'"
     )
 
     /// The most rows that a claim reads of one name: more than it takes, because other claims may have locked the
     /// first.
     private static let lanesMax = "4 * $8::integer + 64"
 
-    /// The rows of tasks and sessions whose key is in a range, from each of the beginnings in two arrays to the end
-    /// that follows from it. The groups of rows that share a key and resources are found one by one, each by one look
-    /// into the index; only groups whose resources the streams offer are read. "/" follows "." in the order of bytes.
+    /// The groups whose key is in a range, from each of the beginnings in two arrays to the end that follows from it.
+    /// "/" follows "." in the order of bytes.
+    ///
+    /// Each group is found by one look into the index. The next look begins at the next resources that the streams
+    /// could take, so that groups between are passed over unread. At most `$9` groups of a range are found.
     ///
     /// - Parameters:
     ///   - key: `name`, or the expression for its stem.
     ///   - end: an expression for the end of the range that begins with `n.low`.
-    ///   - filter: a further condition on a row.
-    private static func lanes(
-        key: String,
-        tasks: String,
-        sessions: String,
-        end: String,
-        _ filter: String = ""
-    ) -> String {
+    private static func groups(key: String, isStem: Bool, tasks: String, sessions: String, end: String) -> String {
         let key = "\(key) COLLATE \"C\""
         let rows = "FROM wakegate.ready WHERE topic = $1 AND kind = t.kind AND kind > 0"
-        let first = "ORDER BY \(key), resources LIMIT 1"
+        let first = "ORDER BY \(key), resources, since LIMIT 1"
         return """
-            SELECT f.device, f.since FROM (
+            SELECT t.kind, t.low, \(isStem) AS is_stem, f.* FROM (
                 SELECT k.kind, n.low, \(end) AS high
                 FROM unnest(\(tasks)::text[]) n(low), (VALUES (1::smallint), (2::smallint), (3::smallint)) k(kind)
                 UNION ALL
                 SELECT 4::smallint, n.low, \(end) FROM unnest(\(sessions)::text[]) n(low)) t, LATERAL (
                 WITH RECURSIVE found AS (
-                    (SELECT \(key) AS key, resources \(rows) AND \(key) >= t.low AND \(key) < t.high \(first))
+                    (SELECT \(key) AS key, resources, since, 1 AS number \(rows)
+                        AND \(key) >= t.low AND \(key) < t.high \(first))
                     UNION ALL
-                    SELECT n.key, n.resources FROM found g, LATERAL (
-                        SELECT \(key) AS key, resources \(rows) AND \(key) < t.high
-                        AND (\(key), resources) > (g.key, g.resources) \(first)) n)
-                SELECT l.device, l.since FROM found g, LATERAL (
-                    SELECT device, since \(rows) AND \(key) = g.key AND resources = g.resources
-                    \(filter)
-                    ORDER BY since LIMIT \(lanesMax)) l
-                WHERE g.resources <@ $7::text[]) f
+                    SELECT n.key, n.resources, n.since, g.number + 1 FROM found g, LATERAL (
+                        SELECT \(nextResources) AS resources OFFSET 0) x, LATERAL (
+                        SELECT \(key) AS key, resources, since \(rows) AND \(key) < t.high
+                            AND (\(key), resources) >= (
+                                CASE WHEN x.resources IS NULL THEN g.key || E'\\x01' ELSE g.key END,
+                                coalesce(x.resources, '{}'))
+                        \(first)) n
+                    WHERE g.number < $9::integer)
+                SELECT * FROM found) f
             """
     }
+
+    /// The least resources behind those of the group `g` that a stream may take; NULL if there are none. Behind
+    /// resources that it takes, these are the same ones and an empty name. Behind others, the last name that it can
+    /// exchange for a greater one of its own is exchanged.
+    private static let nextResources = """
+        CASE WHEN g.resources <@ $7::text[] THEN g.resources || ''::text ELSE (
+            SELECT g.resources[:j - 1] || o FROM generate_subscripts(g.resources, 1) j, unnest($7::text[]) o
+            WHERE o > g.resources[j] AND g.resources[:j - 1] <@ $7::text[] ORDER BY j DESC, o LIMIT 1) END
+        """
+
+    /// The oldest rows of each group that is taken. A name that ends with its dot is no name of its own pattern.
+    private static func rows(key: String, _ condition: String) -> String {
+        """
+        SELECT l.device, l.since FROM taken g, LATERAL (
+            SELECT device, since FROM wakegate.ready
+            WHERE topic = $1 AND kind = g.kind AND kind > 0 AND \(key) COLLATE "C" = g.key AND resources = g.resources
+                AND (NOT g.is_stem OR name <> g.low)
+            ORDER BY since LIMIT least(\(lanesMax),
+                (16 * $8::integer + 1024) / (SELECT greatest(1, count(*)) FROM taken))) l
+        WHERE \(condition)
+        """
+    }
+
+    /// Rows that the streams take among the topic's oldest and among those from a random moment on. They are read only
+    /// if a range has more groups than are looked at, so that each of its rows is found some day.
+    private static let sample = """
+        SELECT r.device, r.since FROM (
+            (SELECT * FROM wakegate.ready WHERE topic = $1 ORDER BY since LIMIT 500)
+            UNION ALL
+            (SELECT * FROM wakegate.ready WHERE topic = $1 AND since >= (
+                SELECT min(since) + (random() * (max(since) - min(since)))::bigint FROM wakegate.ready
+                WHERE topic = $1) ORDER BY since LIMIT 500)) r
+        WHERE (SELECT bool_or(number = $9::integer) FROM found) AND \(isTaken)
+        """
+
+    /// True if the streams take the row `r`.
+    private static let isTaken = """
+        r.resources <@ $7::text[] AND (
+            (r.kind = 0 AND $2::boolean)
+            OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(beginning("$4"))))
+            OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
+        """
 
     /// Few devices are named, and found by their tokens: the sum keeps their topic's whole queue from being read.
     private static let readyOfDevices = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
-            WHERE r.device = ANY($9::bytea[]) AND r.topic + 0 = $1 AND r.resources <@ $7::text[] AND (
-                (r.kind = 0 AND $2::boolean)
-                OR (r.kind BETWEEN 1 AND 3 AND (r.name = ANY($3::text[]) OR \(beginning("$4"))))
-                OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
+            WHERE r.device = ANY($9::bytea[]) AND r.topic + 0 = $1 AND \(isTaken)
             ORDER BY r.since OFFSET 0) q ON q.device = d.token
         ORDER BY q.since LIMIT $8::integer
         """
@@ -262,10 +314,21 @@ enum CommitStatement: Int, CaseIterable {
         SELECT wakegate.mark($1::integer, $2::smallint, $3::bigint, $4::bigint, $5::bigint)
         """
 
+    /// The wakes in flight of the devices that this transaction has locked, and of one more, which says that there are
+    /// more. A row that is locked for writing shows the transaction of the lock as its `xmax`.
     private static let wakesOfHolderSQL = """
-        SELECT w.id, w.device FROM wakegate.wake w
-        WHERE w.holder = $1::integer AND w.ended IS NULL AND w.device = ANY(ARRAY(\(devicesOfHolder)))
+        SELECT w.id, w.device FROM (
+            (\(heldDevices("=")) LIMIT $2::integer) UNION ALL (\(heldDevices("<>")) LIMIT 1)) h, LATERAL (
+            SELECT id, device FROM wakegate.wake
+            WHERE holder = $1::integer AND device = h.device AND ended IS NULL OFFSET 0) w
         """
+
+    private static func heldDevices(_ comparison: String) -> String {
+        """
+        SELECT h.device FROM (\(devicesOfHolder)) h JOIN wakegate.device d ON d.token = h.device
+        WHERE d.xmax \(comparison) pg_current_xact_id()::xid
+        """
+    }
 
     private static let holdersSQL =
         "SELECT id, holder FROM wakegate.wake WHERE id = ANY($1::uuid[]) AND holder <> $2::integer"

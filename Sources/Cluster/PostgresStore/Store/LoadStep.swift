@@ -46,6 +46,11 @@ struct LoadStep {
 
     // MARK: Locking
 
+    /// The most groups of waiting rows that a claim looks at, which all names and patterns of its streams share, and
+    /// the fewest of each.
+    private static let groupsMax = 256
+    private static let groupsOfRangeMin = 8
+
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
         var parameters = PostgresParameters()
@@ -101,7 +106,11 @@ struct LoadStep {
         parameters.append(sessions.beginnings)
         parameters.append(plan.resources)
         parameters.append(Int32(clamping: plan.countMax))
-        guard !plan.devices.isEmpty else { return sender.run(.lockReady, parameters) }
+        guard !plan.devices.isEmpty else {
+            let ranges = 3 * plan.tasks.count + plan.sessions.count
+            parameters.append(Int32(clamping: max(Self.groupsOfRangeMin, Self.groupsMax / max(1, ranges))))
+            return sender.run(.lockReady, parameters)
+        }
         parameters.append(plan.devices)
         sender.run(.lockReadyDevices, parameters)
     }
