@@ -1,3 +1,5 @@
+import Wire
+
 /// All sessions and transfers of an agent, and what is decided about them: which begins, which waits and why, which is
 /// tried again, and which session's device is to be woken.
 ///
@@ -25,7 +27,8 @@ package struct TransferBook {
     private var numbers: [String: Int32] = [:]
     private var nextNumber: Int32 = 1
     private var transfers = TransferTable()
-    private var timed = MomentQueue()
+    /// Transfers by the moment at which each is looked at next. An entry may be outdated.
+    private var timed = MomentQueue<TransferID>()
     /// Sessions in the order in which they have their turn.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
@@ -87,7 +90,7 @@ package struct TransferBook {
     }
 
     /// When `timePassed` has something to do next; nil for never.
-    package var nextMoment: Int64? { self.timed.first }
+    package var nextMoment: Int64? { self.timed.first?.moment }
 
     /// What has changed since the last call, and is to be stored.
     package mutating func takeChanges() -> (transfers: Set<TransferID>, sessions: Set<Int32>) {
@@ -313,10 +316,10 @@ extension TransferBook {
     package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
         var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
         while let entry = self.timed.popDue(now) {
-            guard let transfer = self.transfers[entry.id], !transfer.state.hasEnded else { continue }
+            guard let transfer = self.transfers[entry.value], !transfer.state.hasEnded else { continue }
             if now >= transfer.deadline, entry.moment == transfer.deadline {
-                if let action = self.step(entry.id, { $0.deadlinePassed(now: now) }) {
-                    ended.append((entry.id, action))
+                if let action = self.step(entry.value, { $0.deadlinePassed(now: now) }) {
+                    ended.append((entry.value, action))
                 }
             } else if transfer.state == .waiting, transfer.notBefore == entry.moment {
                 self.wait(transfer, now: now)
@@ -329,9 +332,9 @@ extension TransferBook {
     package mutating func compactMoments() {
         guard self.timed.count > 2 * self.transfers.count + 1024 else { return }
         let transfers = self.transfers
-        self.timed.compact { entry in
-            guard let transfer = transfers[entry.id], !transfer.state.hasEnded else { return false }
-            return entry.moment == transfer.deadline || entry.moment == transfer.notBefore
+        self.timed.removeAll { entry in
+            guard let transfer = transfers[entry.value], !transfer.state.hasEnded else { return true }
+            return entry.moment != transfer.deadline && entry.moment != transfer.notBefore
         }
     }
 

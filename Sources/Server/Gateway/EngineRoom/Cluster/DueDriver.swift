@@ -1,12 +1,13 @@
 import Policy
+import Wire
 
 /// When something of the store's devices is due: this gateway does it, unless another one is faster.
 struct DueDriver {
     /// The most moments that are kept; the latest are left to the view of each second.
     private static let momentsMax = 4096
 
-    /// Moments at which something is due: a binary heap, the earliest first.
-    private var moments: [Instant] = []
+    /// Moments at which something is due.
+    private var moments = MomentQueue<Void>()
     /// A transaction does what is due.
     var isOpen = false
     /// A second has passed, or there was more than a transaction takes: look, whatever is known.
@@ -16,7 +17,7 @@ struct DueDriver {
     init() {}
 
     /// The earliest moment that is known.
-    var next: Instant? { self.moments.first }
+    var next: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
 
     func isDue(at now: Instant) -> Bool {
         !self.isOpen && (self.isForced || self.next.map { $0 <= now } ?? false)
@@ -24,13 +25,8 @@ struct DueDriver {
 
     /// Something will be due.
     mutating func note(_ moment: Instant) {
-        guard moment != self.moments.first, self.moments.count < Self.momentsMax else { return }
-        self.moments.append(moment)
-        var place = self.moments.count - 1
-        while place > 0, self.moments[place] < self.moments[(place - 1) / 2] {
-            self.moments.swapAt(place, (place - 1) / 2)
-            place = (place - 1) / 2
-        }
+        guard moment != self.next, self.moments.count < Self.momentsMax else { return }
+        self.moments.insert((), at: moment.milliseconds)
     }
 
     /// A transaction begins that does what is due.
@@ -44,21 +40,6 @@ struct DueDriver {
         self.isOpen = false
         if hasMore { self.isForced = true }
         guard let now else { return }
-        while let first = self.moments.first, first <= now { self.dropFirst() }
-    }
-
-    private mutating func dropFirst() {
-        let last = self.moments.removeLast()
-        guard !self.moments.isEmpty else { return }
-        self.moments[0] = last
-        var place = 0
-        while true {
-            var child = place * 2 + 1
-            guard child < self.moments.count else { return }
-            if child + 1 < self.moments.count, self.moments[child + 1] < self.moments[child] { child += 1 }
-            guard self.moments[child] < self.moments[place] else { return }
-            self.moments.swapAt(place, child)
-            place = child
-        }
+        while self.moments.popDue(now.milliseconds) != nil {}
     }
 }

@@ -1,0 +1,73 @@
+/// Values by the moment at which each is due: the earliest first, and those of the same moment in the order in which
+/// they were inserted.
+///
+/// A moment is a number of milliseconds on any one clock. The queue is a binary heap.
+package struct MomentQueue<Value> {
+    package struct Entry {
+        package let moment: Int64
+        @usableFromInline let number: UInt64
+        package let value: Value
+
+        @inlinable
+        init(moment: Int64, number: UInt64, value: Value) {
+            self.moment = moment
+            self.number = number
+            self.value = value
+        }
+
+        @inlinable
+        func isBefore(_ other: Entry) -> Bool { (self.moment, self.number) < (other.moment, other.number) }
+    }
+
+    @usableFromInline var entries: [Entry] = []
+    @usableFromInline var insertedCount: UInt64 = 0
+
+    @inlinable
+    package init() {}
+
+    /// The earliest entry; nil if the queue is empty.
+    @inlinable
+    package var first: Entry? { self.entries.first }
+
+    @inlinable
+    package var count: Int { self.entries.count }
+
+    @inlinable
+    package mutating func insert(_ value: Value, at moment: Int64) {
+        self.insertedCount += 1
+        self.entries.append(Entry(moment: moment, number: self.insertedCount, value: value))
+        var place = self.entries.count - 1
+        while place > 0, self.entries[place].isBefore(self.entries[(place - 1) / 2]) {
+            self.entries.swapAt(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
+
+    /// Removes and returns the earliest entry if its moment is `now` or earlier.
+    @inlinable
+    package mutating func popDue(_ now: Int64) -> Entry? {
+        guard let first = self.entries.first, first.moment <= now else { return nil }
+        self.entries.swapAt(0, self.entries.count - 1)
+        self.entries.removeLast()
+        var place = 0
+        while true {
+            var least = place
+            for child in [2 * place + 1, 2 * place + 2] where child < self.entries.count {
+                if self.entries[child].isBefore(self.entries[least]) { least = child }
+            }
+            guard least != place else { return first }
+            self.entries.swapAt(place, least)
+            place = least
+        }
+    }
+
+    /// Removes every entry that `isObsolete` names.
+    @inlinable
+    package mutating func removeAll(where isObsolete: (Entry) -> Bool) {
+        // A sorted array is a heap.
+        self.entries = self.entries.filter { !isObsolete($0) }.sorted { $0.isBefore($1) }
+    }
+}
+
+extension MomentQueue.Entry: Sendable where Value: Sendable {}
+extension MomentQueue: Sendable where Value: Sendable {}
