@@ -8,19 +8,19 @@ enum ModuleImports {
             "Storage", "WakeGateTestKit", "wakegate-journal", "wakegate-workers",
         ],
         "FoundationEssentials": [
-            "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "WakeWorker",
+            "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "ServiceManager", "WakeWorker",
         ],
         "Glibc": [
-            "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "PostgresStore", "Storage",
-            "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate", "wakegate-history", "wakegate-journal",
-            "wakegate-memory",
+            "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "PostgresStore",
+            "ServiceManager", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate",
+            "wakegate-history", "wakegate-journal", "wakegate-memory",
         ],
         "Dispatch": [
             "Gateway", "wakegate-workers",
         ],
         "Synchronization": [
-            "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Storage",
-            "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
+            "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform",
+            "ServiceManager", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
         ],
     ]
 

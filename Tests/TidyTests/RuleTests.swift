@@ -78,7 +78,7 @@ struct RuleTests {
     func imports() {
         let found = ModuleImports.violations(in: [
             SourceText(path: "Sources/Core/Policy/Launch/A.swift", text: "import Foundation\n"),
-            SourceText(path: "Sources/Server/HTTPTransport/A.swift", text: "import Glibc\nimport LaunchPolicy\n"),
+            SourceText(path: "Sources/Server/HTTPTransport/A.swift", text: "import Glibc\nimport Policy\n"),
             SourceText(path: "Sources/Core/Engine/Devices/A.swift", text: "import Glibc\n// import Foundation"),
             SourceText(path: "Tests/Core/DeviceEngineTests/A.swift", text: "import Foundation\n"),
         ])

@@ -4,13 +4,13 @@
 /// its reason; everybody else reaches memory, files and clocks by types that cannot be misused.
 enum UnsafeCode {
     struct Home {
-        /// A module, or one file of it as `MODULE/FILE.swift`.
+        /// A module, a folder of it as `MODULE/FOLDER`, or one file of it as `MODULE/FILE.swift`.
         let place: String
         let reason: String
     }
 
     static let homes: [Home] = [
-        Home(place: "Bytes", reason: "owns raw memory, and checks each access to it"),
+        Home(place: "Wire/Bytes", reason: "owns raw memory, and checks each access to it"),
         Home(place: "Platform", reason: "makes the system's calls"),
         Home(place: "Engine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
         Home(
@@ -61,7 +61,8 @@ enum UnsafeCode {
     }
 
     private static func places(of file: SourceText) -> [String] {
-        [file.module, "\(file.module)/\(file.path.split(separator: "/").last ?? "")"]
+        let parts = file.path.split(separator: "/").dropFirst(3)
+        return [file.module] + Set([parts.first, parts.last]).map { "\(file.module)/\($0 ?? "")" }
     }
 
     private static func importsC(_ file: SourceText) -> Bool {

@@ -5,7 +5,7 @@ import Wire
 /// How the gateways on a shared store are, as of the last second, for those who ask this one.
 package struct ClusterStatus: Sendable {
     /// One gateway that lives.
-    package struct Gateway: Hashable, Sendable {
+    package struct Member: Hashable, Sendable {
         package let number: Int32
         package let name: String
         package let version: String
@@ -37,7 +37,7 @@ package struct ClusterStatus: Sendable {
     /// The number of the gateway that is asked; nil while it is not attached to the store.
     package let own: Int32?
     /// The gateways that live, by number.
-    package let gateways: [Gateway]
+    package let gateways: [Member]
     /// The keys of the configuration that are not the same in all of them.
     package let differences: [String]
 
@@ -46,11 +46,11 @@ package struct ClusterStatus: Sendable {
     ///   - own: its number; nil while it is not attached.
     package init(_ view: ClusterView?, own: GatewayNumber?) {
         self.own = own?.rawValue
-        self.gateways = view.map { view in view.members.map { Gateway($0, wall: view.wall) } } ?? []
+        self.gateways = view.map { view in view.members.map { Member($0, wall: view.wall) } } ?? []
         self.differences = ConfigurationDigests.differences(view?.members.map(\.report.digests) ?? [])
     }
 
-    private init(own: Int32?, gateways: [Gateway], differences: [String]) {
+    private init(own: Int32?, gateways: [Member], differences: [String]) {
         self.own = own
         self.gateways = gateways
         self.differences = differences
@@ -76,7 +76,7 @@ package struct ClusterStatus: Sendable {
         writer.endArray()
     }
 
-    private func write(_ gateway: Gateway, to writer: inout JSONWriter) {
+    private func write(_ gateway: Member, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("number")
         writer.integer(gateway.number)
