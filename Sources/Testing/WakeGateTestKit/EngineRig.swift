@@ -31,7 +31,7 @@ package final class EngineRig {
     }
 
     /// Open registration, and parameters by name in seconds.
-    package static func open(_ parameters: [(Parameters.Name, Double)] = []) -> EngineConfiguration {
+    package static func open(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
         var configuration = EngineConfiguration()
         configuration.openRegistration = true
         for (name, value) in parameters {
@@ -49,7 +49,8 @@ package final class EngineRig {
         var configuration = Self.open()
         configuration.permittedTasks = .all
         for (name, value) in parameters {
-            guard let parameter = PolicyParameter(name), parameter.set(value, in: &configuration.policy) else {
+            guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &configuration.policy)
+            else {
                 preconditionFailure("\(name) is no parameter that can be \(value)")
             }
         }

@@ -160,18 +160,18 @@ struct PolicyVersionsTests {
     @Test("Any parameter, of all topics or of one, makes another policy; a topic that only repeats them makes none")
     func fingerprints() throws {
         let base = EngineRig.open()
-        for parameter in PolicyParameter.all {
+        for parameter in PolicyParameter.allCases {
             var versions = PolicyVersions()
             _ = versions.begin(base, at: .distantPast)
             var other = base
-            let value = parameter == .launch(.criticalBattery) ? 0.5 : 17
+            let value = parameter == .criticalBattery ? 0.5 : 17
             try #require(parameter.set(value, in: &other.policy))
             var repeating = other
             repeating.topicPolicies["a"] = other.policy
             var differing = other
             differing.topicPolicies["a"] = base.policy
             let areNew = [other, repeating, differing].map { versions.begin($0, at: .distantPast) }
-            #expect(areNew == [true, false, true], "\(parameter.name)")
+            #expect(areNew == [true, false, true], "\(parameter.rawValue)")
         }
     }
 

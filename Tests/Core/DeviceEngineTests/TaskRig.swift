@@ -7,14 +7,14 @@ import WakeGateTestKit
 extension EngineRig {
     /// Open registration, every identifier permitted, parameters by name.
     static func permitting(
-        _ parameters: [(Parameters.Name, Double)] = [],
-        tasks: [(TaskParameters.Name, Double)] = []
+        _ parameters: [(PolicyParameter, Double)] = [],
+        tasks: [(PolicyParameter, Double)] = []
     ) -> EngineConfiguration {
         var configuration = EngineRig.open(parameters)
         configuration.permittedTasks = .all
         for (name, value) in tasks {
             do {
-                try configuration.policy.tasks.set(name, to: value)
+                try configuration.policy.set(name, to: value)
             } catch {
                 preconditionFailure("\(name.rawValue) must be \(name.requirement)")
             }

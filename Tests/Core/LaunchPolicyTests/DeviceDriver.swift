@@ -6,7 +6,7 @@ struct DeviceDriver {
     var parameters = Parameters()
     private var lastHandle: UInt64 = 0
 
-    init(_ parameters: [(Parameters.Name, Double)] = []) throws {
+    init(_ parameters: [(PolicyParameter, Double)] = []) throws {
         for (name, value) in parameters { try self.parameters.set(name, to: value) }
     }
 

@@ -11,7 +11,7 @@ struct HabitTests {
     private static func eligible(
         _ seconds: Double,
         _ uses: [Double],
-        _ parameters: [(TaskParameters.Name, Double)] = []
+        _ parameters: [(PolicyParameter, Double)] = []
     ) throws -> Double {
         var driver = try LanesDriver(parameters)
         for use in uses {
@@ -48,7 +48,7 @@ struct HabitTests {
         for seconds in [-900, -899.999, -1, 0, 1800, 2699.999] {
             #expect(try Self.eligible(Self.evening + seconds, Self.evenings) == Self.evening + seconds)
         }
-        let parameters: [(TaskParameters.Name, Double)] = [(.refreshFlex, 100_000)]
+        let parameters: [(PolicyParameter, Double)] = [(.refreshFlex, 100_000)]
         let next = Self.evening + Self.day - 900
         #expect(try Self.eligible(Self.evening + 2700, Self.evenings, parameters) == next)
         #expect(try Self.eligible(Self.evening - 1, Self.evenings, parameters + [(.refreshLead, 0)]) == Self.evening)

@@ -308,7 +308,7 @@ extension LaneTests {
         var driver = try LanesDriver([(.continuedMax, 2)])
         driver.report(at: 0) { $0.appState = .active }
         for name in ["a", "b", "c"] { driver.submit(name, .continued(.queue), at: 1) }
-        try driver.parameters.tasks.set(.continuedMax, to: 1)
+        try driver.parameters.set(.continuedMax, to: 1)
         #expect(driver.inFlight == ["a", "b"])
         _ = driver.succeed("a")
         #expect(driver.launch(at: 2) == nil)

@@ -7,8 +7,8 @@ struct LanesDriver {
     private var names: [String] = []
     private var lastHandle: UInt64 = 0
 
-    init(_ parameters: [(TaskParameters.Name, Double)] = [], maxAttempts: Double = 3) throws {
-        for (name, value) in parameters { try self.parameters.tasks.set(name, to: value) }
+    init(_ parameters: [(PolicyParameter, Double)] = [], maxAttempts: Double = 3) throws {
+        for (name, value) in parameters { try self.parameters.set(name, to: value) }
         try self.parameters.set(.maxAttempts, to: maxAttempts)
     }
 

@@ -24,7 +24,7 @@ struct OutcomeTests {
     ]
 
     /// A device of penalty 1 in the hands of a worker, its push launched at 100 s.
-    private static func launched(_ parameters: [(Parameters.Name, Double)] = []) throws -> DeviceDriver {
+    private static func launched(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeviceDriver {
         var driver = try DeviceDriver(parameters)
         driver.report { $0.appState = .active }
         driver.state.launchForced(at: DeviceDriver.at(0), driver.parameters)

@@ -1,26 +1,30 @@
 import Policy
 import Testing
 
-@Suite("Parameters")
+@Suite("Parameters", .timeLimit(.minutes(15)))
 struct ParametersTests {
-    typealias Row = (name: Parameters.Name, least: Double, most: Double, tooLittle: Double, tooMuch: Double)
+    typealias Row = (name: PolicyParameter, least: Double, most: Double, tooLittle: Double, tooMuch: Double)
 
-    static let rows: [Row] = Parameters.Name.allCases.map { name in
+    static let rows: [Row] = PolicyParameter.allCases.map { name in
         switch name {
-        case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL:
+        case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL,
+            .processingWindow, .processingInterval, .progressWindow:
             (name, 0.001, 3_155_760_000, 0, 3_155_760_001)
         case .dailyLaunches, .immediateBurst, .maxAttempts: (name, 1, 1_000_000_000, 0, 1_000_000_001)
         case .maxPenalty: (name, 0, 20, -1, 21)
-        case .maxExtension: (name, 0, 3_155_760_000, -1, 3_155_760_001)
+        case .maxExtension, .usageWindow, .refreshFlex, .refreshLead: (name, 0, 3_155_760_000, -1, 3_155_760_001)
         case .criticalBattery: (name, 0, 1, -0.001, 1.001)
+        case .continuedMax: (name, 1, 1000, 0, 1001)
         }
     }
 
     @Test("Each parameter takes its least and its most, and nothing past them", arguments: Self.rows)
     func range(_ row: Row) throws {
         var parameters = Parameters()
-        try parameters.set(row.name, to: row.least)
-        try parameters.set(row.name, to: row.most)
+        for value in [row.least, row.most] {
+            try parameters.set(row.name, to: value)
+            #expect(row.name.value(in: parameters) == value)
+        }
         #expect(parameters != Parameters())
         let before = parameters
         for value in [row.tooLittle, row.tooMuch, .nan, .infinity, -.infinity] {
@@ -33,10 +37,44 @@ struct ParametersTests {
     func whole() throws {
         var parameters = Parameters()
         #expect(throws: Parameters.OutOfRange.self) { try parameters.set(.maxAttempts, to: 1.5) }
+        #expect(throws: Parameters.OutOfRange.self) { try parameters.set(.continuedMax, to: 1.5) }
         try parameters.set(.launchInterval, to: 1.0006)
         #expect(parameters.launchInterval == 1001)
         try parameters.set(.launchInterval, to: 0.29)
         #expect(parameters.launchInterval == 290)
+        try parameters.set(.refreshLead, to: 1.0006)
+        #expect(parameters.refreshLead == 1001)
+    }
+
+    @Test("No parameter is found by another spelling of its name")
+    func names() {
+        #expect(PolicyParameter(rawValue: "tasks") == nil)
+        #expect(PolicyParameter(rawValue: "processingwindow") == nil)
+        #expect(Set(PolicyParameter.ofTasks).count == PolicyParameter.ofTasks.count)
+    }
+
+    @Test("Setting one changes that one alone, and is read back", arguments: PolicyParameter.allCases)
+    func alone(parameter: PolicyParameter) {
+        let defaults = Parameters()
+        let value = parameter == .criticalBattery ? 0.5 : 17
+        var parameters = defaults
+        #expect(parameter.set(value, in: &parameters))
+        for other in PolicyParameter.allCases {
+            #expect(other.value(in: parameters) == (other == parameter ? value : other.value(in: defaults)))
+        }
+        let before = parameters
+        #expect(!parameter.set(-1, in: &parameters))
+        #expect(parameters == before)
+    }
+
+    @Test("Each says what it must be, and what it is for")
+    func words() {
+        for parameter in PolicyParameter.allCases {
+            #expect(parameter.requirement.contains("number"))
+        }
+        #expect(Set(PolicyParameter.allCases.map(\.summary)).count == PolicyParameter.allCases.count)
+        #expect(PolicyParameter.continuedMax.requirement == "a whole number from 1 to 1000")
+        #expect(PolicyParameter.maxAttempts.summary == "the most launches of one push")
     }
 
     @Test("Minus infinity stays what it is, and sums saturate")

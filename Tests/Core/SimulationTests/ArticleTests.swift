@@ -16,15 +16,16 @@ struct ArticleTests {
         let rows = try Self.article("Rules.md").compactMap { line -> [Substring]? in
             let cells = line.split(separator: "|").map { Substring($0.trimmingCharacters(in: .whitespaces)) }
             let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
-            return Parameters.Name(rawValue: name) == nil ? nil : cells
+            return PolicyParameter(rawValue: name) == nil ? nil : cells
         }
         let found = try rows.map { cells in
-            let name = try #require(Parameters.Name(rawValue: cells[0].trimmingCharacters(in: ["`"])))
+            let name = try #require(PolicyParameter(rawValue: cells[0].trimmingCharacters(in: ["`"])))
             return (name, try #require(Double(cells[1].replacing(",", with: ""))))
         }
-        #expect(Set(found.map(\.0)) == Set(Parameters.Name.allCases))
-        #expect(found.count == Parameters.Name.allCases.count)
-        for (name, value) in found { #expect(Parameters().value(name) == value, "\(name)") }
+        let known = Set(PolicyParameter.allCases).subtracting(PolicyParameter.ofTasks)
+        #expect(Set(found.map(\.0)) == known)
+        #expect(found.count == known.count)
+        for (name, value) in found { #expect(name.value(in: Parameters()) == value, "\(name)") }
     }
 
     @Test("The table of background tasks has each of their parameters with its default")
@@ -32,11 +33,11 @@ struct ArticleTests {
         let rows = try Self.article("BackgroundRules.md").compactMap { line in
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
-            return TaskParameters.Name(rawValue: name).map { ($0, cells) }
+            return PolicyParameter(rawValue: name).map { ($0, cells) }
         }
-        #expect(rows.map(\.0) == TaskParameters.Name.allCases)
+        #expect(rows.map(\.0) == PolicyParameter.ofTasks)
         for (name, cells) in rows {
-            #expect(TaskParameters().value(name) == Double(cells[1].replacing(",", with: "")), "\(name)")
+            #expect(name.value(in: Parameters()) == Double(cells[1].replacing(",", with: "")), "\(name)")
         }
     }
 

@@ -257,8 +257,8 @@ extension LaneWorld {
     }
 
     private mutating func reload() throws {
-        try self.parameters.tasks.set(.continuedMax, to: self.random.pick([1, 2, 3]))
-        try self.parameters.tasks.set(.processingInterval, to: self.random.pick([5, 3600]))
+        try self.parameters.set(.continuedMax, to: self.random.pick([1, 2, 3]))
+        try self.parameters.set(.processingInterval, to: self.random.pick([5, 3600]))
         try self.parameters.set(.maxAttempts, to: self.random.pick([1, 2, 3]))
         try self.parameters.set(.launchInterval, to: self.random.pick([5, 900]))
         try self.parameters.set(.maxExtension, to: self.random.pick([0, 5, 270]))
@@ -296,14 +296,14 @@ extension LaneWorld {
             let completed = UInt64(self.random.number(below: 5))
             _ = self.lanes.progressReported(flight.arrival, completed: completed, at: self.now, self.parameters)
             let isAdvance = completed > flight.progress
-            let expected = isAdvance ? self.now + self.parameters.tasks.progressWindow : before
+            let expected = isAdvance ? self.now + self.parameters.progressWindow : before
             self.expect(self.deadline(flight.arrival) == expected, "\(flight.item) is at \(completed)")
             self.flights[index].progress = max(flight.progress, completed)
         } else {
             let until = self.now + self.random.pick([1000, 60_000, 10_000_000])
             _ = self.lanes.taskExtensionRequested(flight.arrival, until: until, self.parameters)
             let isProcessing = flight.item.kind == .processing
-            let window = isProcessing ? self.parameters.tasks.processingWindow : self.parameters.executionWindow
+            let window = isProcessing ? self.parameters.processingWindow : self.parameters.executionWindow
             let most = max(before, flight.launchedAt + window + self.parameters.maxExtension)
             self.expect(self.deadline(flight.arrival) <= most, "\(flight.item) got too much time")
         }
@@ -351,7 +351,7 @@ extension LaneWorld {
         let lane = item.kind.lane
         var inLane = self.flights.count { $0.item.kind.lane == lane }
         if lane == .short, self.lanes.device.inFlight != nil { inLane += 1 }
-        let most = lane == .continued ? Int(self.parameters.tasks.continuedMax) : 1
+        let most = lane == .continued ? Int(self.parameters.continuedMax) : 1
         self.expect(inLane <= most, "\(inLane) are in flight in a lane")
     }
 

@@ -188,10 +188,10 @@ extension DispatchSimulation {
     func reload() {
         var configuration = self.configuration
         self.draw { generator in
-            Self.change(&configuration.policy.tasks, &generator)
+            Self.change(&configuration.policy, &generator)
             for topic in configuration.topicPolicies.keys.sorted() {
                 guard var policy = configuration.topicPolicies[topic] else { continue }
-                Self.change(&policy.tasks, &generator)
+                Self.change(&policy, &generator)
                 configuration.topicPolicies[topic] = policy
             }
             configuration.permittedTasks = .all
@@ -204,8 +204,8 @@ extension DispatchSimulation {
         self.pass(0)
     }
 
-    private static func change(_ parameters: inout TaskParameters, _ generator: inout SeededGenerator) {
-        let values: [(TaskParameters.Name, [Double])] = [
+    private static func change(_ parameters: inout Parameters, _ generator: inout SeededGenerator) {
+        let values: [(PolicyParameter, [Double])] = [
             (.processingWindow, [5, 60, 600]), (.processingInterval, [5, 60, 600]), (.progressWindow, [5, 60]),
             (.continuedMax, [1, 1, 2, 3]), (.usageWindow, [0, 0, 60, 3600]), (.refreshFlex, [0, 600, 14_400]),
             (.refreshLead, [0, 900]),
@@ -223,11 +223,11 @@ extension DispatchSimulation {
     func calmTasks() {
         guard self.hasTasks else { return }
         var configuration = self.configuration
-        let names: [TaskParameters.Name] = [.usageWindow, .refreshFlex]
+        let names: [PolicyParameter] = [.usageWindow, .refreshFlex]
         for name in names {
-            try? configuration.policy.tasks.set(name, to: 0)
+            try? configuration.policy.set(name, to: 0)
             for topic in configuration.topicPolicies.keys {
-                try? configuration.topicPolicies[topic]?.tasks.set(name, to: 0)
+                try? configuration.topicPolicies[topic]?.set(name, to: 0)
             }
         }
         self.reconfigure(configuration)

@@ -97,7 +97,7 @@ extension DispatchSimulation {
     func deeds(_ delivery: Delivery) -> [(after: Int64, deed: SimulatedDeed)] {
         guard let worker = self.workers[delivery.stream], var generator = self.tasks else { return [] }
         defer { self.tasks = generator }
-        let tasks = self.parameters(delivery.topic).tasks
+        let tasks = self.parameters(delivery.topic)
         let window: Int64 =
             switch delivery.kind {
             case .continued: tasks.progressWindow

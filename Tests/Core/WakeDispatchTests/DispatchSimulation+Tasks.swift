@@ -60,7 +60,7 @@ extension DispatchSimulation {
         guard request.kind == .continued(.fail) else { return nil }
         let token = self.tokens[device]
         let parameters = self.parameters(token)
-        let isFull = self.models.checker.count(token, .continued) >= Int(parameters.tasks.continuedMax)
+        let isFull = self.models.checker.count(token, .continued) >= Int(parameters.continuedMax)
         let isHeld = !self.models.tasks.holds(item, token, at: self.now, parameters).isEmpty
         let topic = EngineRig.topicName(self.topic(of: device))
         let couldTake = self.models.checker.couldTake(token, topic: topic, item.target)
@@ -117,7 +117,7 @@ extension DispatchSimulation {
 
     func progress(_ completed: UInt64, _ wake: WakeID) {
         let outcome = self.rig.dispatcher.progress(TaskProgress(completed: completed, total: 100), wake: wake)
-        let window = self.models.checker.open[wake].map { self.parameters($0.token).tasks.progressWindow } ?? 0
+        let window = self.models.checker.open[wake].map { self.parameters($0.token).progressWindow } ?? 0
         self.models.checker.progressed(wake, completed, at: self.now, window, outcome)
         switch outcome {
         case .lasts: self.taskCoverage.note("progress")
@@ -134,7 +134,7 @@ extension DispatchSimulation {
         let expected: Dispatcher.SimulatedTaskLaunch
         if let item = self.models.tasks.ledger.request(identifier, token) {
             let lane = item.kind.lane
-            let most = lane == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
+            let most = lane == .continued ? Int(self.parameters(token).continuedMax) : 1
             let isFull = self.models.checker.count(token, lane) >= most
             let topic = EngineRig.topicName(self.topic(of: device))
             let couldTake = self.models.checker.couldTakeForced(token, topic: topic, item.target)

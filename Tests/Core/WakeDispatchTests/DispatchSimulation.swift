@@ -215,7 +215,7 @@ extension DispatchSimulation {
             wake,
             until: self.now + milliseconds,
             parameters.maxExtension,
-            window: parameters.tasks.processingWindow,
+            window: parameters.processingWindow,
             outcome
         )
         if moved { self.coverage.extensions += 1 }
@@ -399,7 +399,7 @@ extension DispatchSimulation {
 
     private func delivered(_ delivery: Delivery) {
         let token = delivery.token
-        let laneMax = delivery.kind == .continued ? Int(self.parameters(token).tasks.continuedMax) : 1
+        let laneMax = delivery.kind == .continued ? Int(self.parameters(token).continuedMax) : 1
         let isForced = self.forced == token || self.forcedTask.map { $0.token == token } ?? false
         self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }

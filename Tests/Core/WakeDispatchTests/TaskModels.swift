@@ -80,8 +80,8 @@ extension TaskModels {
         add(.lowPower, when: item.kind == .processing && state.lowPowerMode)
         add(.thermal, when: isHot || state.thermalState == .serious)
         add(.battery, when: state.batteryLevel < parameters.criticalBattery && !state.charging)
-        if !item.isSession, let last = self.lastUses[token], parameters.tasks.usageWindow > 0 {
-            add(.usage, when: now >= last + parameters.tasks.usageWindow)
+        if !item.isSession, let last = self.lastUses[token], parameters.usageWindow > 0 {
+            add(.usage, when: now >= last + parameters.usageWindow)
         }
         return holds
     }
@@ -115,7 +115,7 @@ extension TaskModels {
         if !holds.isEmpty { self.faults.append("\(waiting.name) was launched in spite of \(holds)") }
         if now < waiting.notBefore { self.faults.append("\(waiting.name) was launched before \(waiting.notBefore)") }
         guard delivery.kind == .processing else { return }
-        if let last = self.lastProcessing[token], now < last + parameters.tasks.processingInterval {
+        if let last = self.lastProcessing[token], now < last + parameters.processingInterval {
             self.faults.append("two processing tasks were launched too close to each other")
         }
         self.lastBefore[delivery.wake] = .some(self.lastProcessing[token])

@@ -74,7 +74,8 @@ final class TraceDriver {
 extension TraceDriver {
     private func header(_ object: [String: Any]) throws {
         for (name, value) in object["policy"] as? [String: Double] ?? [:] {
-            guard let parameter = PolicyParameter(name), parameter.set(value, in: &self.configuration.policy) else {
+            guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &self.configuration.policy)
+            else {
                 throw CocoaError(.propertyListReadCorrupt)
             }
         }

@@ -19,7 +19,7 @@ struct OpenAPIDocumentTests {
         let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
         let document = try JSONReader.read(try #require(served.text))
         let policy = try #require(document["components"]?["schemas"]?["Policy"])
-        #expect(Set(policy["properties"]?.members.map(\.name) ?? []) == Set(PolicyParameter.all.map(\.name)))
+        #expect(Set(policy["properties"]?.members.map(\.name) ?? []) == Set(PolicyParameter.allCases.map(\.rawValue)))
         #expect(policy["additionalProperties"] == .bool(false))
     }
 

@@ -135,8 +135,8 @@ struct ConfigurationLoaderTests {
     private static let stores = "\"sqlite\", \"memory\", or \"postgresql://HOST,HOST/DATABASE\""
     private static let environments = "\"development\" or \"production\", or null"
     private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
-    private static let seconds = Parameters.Name.launchInterval.requirement
-    private static let count = Parameters.Name.dailyLaunches.requirement
+    private static let seconds = PolicyParameter.launchInterval.requirement
+    private static let count = PolicyParameter.dailyLaunches.requirement
     private static let topicRemedy =
         "write { policy: { launchInterval: 300 } }, or set topics.TOPIC.policy.PARAMETER"
 

@@ -18,8 +18,8 @@ struct ConfigurationTransitionTests {
             "log.level": #""debug""#, "log.format": #""json""#, "unaskedWorkers": "true", "operatorTestPushes": "true",
             "clockJumpMax": "40000000",
         ]
-        for parameter in PolicyParameter.all {
-            others["policy.\(parameter.name)"] = parameter == .launch(.criticalBattery) ? "0.5" : "17"
+        for parameter in PolicyParameter.allCases {
+            others["policy.\(parameter.rawValue)"] = parameter == .criticalBattery ? "0.5" : "17"
         }
         for limit in GatewayLimit.all {
             let value = limit.defaultValue < limit.range.upperBound ? limit.defaultValue + 1 : limit.range.lowerBound

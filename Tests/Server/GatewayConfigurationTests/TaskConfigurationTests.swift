@@ -22,16 +22,16 @@ struct TaskConfigurationTests {
 
     @Test("Each parameter is set for all topics and for one, in the file and on the command line")
     func parameters() throws {
-        for name in TaskParameters.Name.allCases {
+        for name in PolicyParameter.ofTasks {
             for configuration in [
                 try Self.load("{policy: {\(name): 17}, topics: {'a.b': {policy: {\(name): 18.0}}}}"),
                 try Self.load(nil, ["topics.a.b.policy.\(name)=18", "policy.\(name)=17"]),
             ] {
-                #expect(configuration.policy.tasks.value(name) == 17)
-                #expect(configuration.policy(forTopic: "a.b").tasks.value(name) == 18)
-                #expect(configuration.policy(forTopic: "elsewhere").tasks.value(name) == 17)
-                #expect(configuration.engine.policy.tasks.value(name) == 17)
-                #expect(configuration.engine.topicPolicies["a.b"]?.tasks.value(name) == 18)
+                #expect(name.value(in: configuration.policy) == 17)
+                #expect(name.value(in: configuration.policy(forTopic: "a.b")) == 18)
+                #expect(name.value(in: configuration.policy(forTopic: "elsewhere")) == 17)
+                #expect(name.value(in: configuration.engine.policy) == 17)
+                #expect(configuration.engine.topicPolicies["a.b"].map { name.value(in: $0) } == 18)
             }
         }
     }
@@ -41,12 +41,12 @@ struct TaskConfigurationTests {
         arguments: [
             (
                 "{policy: {processingWindow: 0}}",
-                "policy.processingWindow: is 0; write \(TaskParameters.Name.processingWindow.requirement)"
+                "policy.processingWindow: is 0; write \(PolicyParameter.processingWindow.requirement)"
             ),
             ("{policy: {continuedMax: 1.5}}", "policy.continuedMax: is 1.5; write a whole number from 1 to 1000"),
             (
                 "{topics: {a: {policy: {usageWindow: '7d'}}}}",
-                "topics.a.policy.usageWindow: is \"7d\"; write \(TaskParameters.Name.usageWindow.requirement)"
+                "topics.a.policy.usageWindow: is \"7d\"; write \(PolicyParameter.usageWindow.requirement)"
             ),
             (
                 "{policy: {processingIntervall: 1}}",
@@ -74,7 +74,7 @@ struct TaskConfigurationTests {
             ]
         )
         #expect(transition.needsRestart == [])
-        #expect(transition.next.policy(forTopic: "a").tasks.usageWindow == 6000)
+        #expect(transition.next.policy(forTopic: "a").usageWindow == 6000)
     }
 
     // MARK: Permitted tasks

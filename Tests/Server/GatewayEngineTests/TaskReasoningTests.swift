@@ -8,10 +8,10 @@ import Wire
 @Suite("Why a task waits, and what answers show of it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
     /// A desk with a registered device, on which every task is permitted.
-    private func rig(_ parameters: [(TaskParameters.Name, Double)] = []) throws -> DeskRig {
+    private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeskRig {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all
-        for (name, value) in parameters { try configuration.policy.tasks.set(name, to: value) }
+        for (name, value) in parameters { try configuration.policy.set(name, to: value) }
         let rig = DeskRig(configuration)
         rig.perform { $0.register(1, 1) }
         _ = rig.heard()

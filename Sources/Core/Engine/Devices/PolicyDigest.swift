@@ -8,10 +8,10 @@ extension Parameters {
         var hash: UInt64 = 0xE703_7ED1_A0B4_28DB
         func mix(_ word: UInt64) { hash = FoldedProduct.of(hash ^ word, 0xA076_1D64_78BD_642F) }
         let defaults = Parameters()
-        for parameter in PolicyParameter.all {
+        for parameter in PolicyParameter.allCases {
             let value = parameter.value(in: self)
             guard value != parameter.value(in: defaults) else { continue }
-            for byte in parameter.name.utf8 { mix(UInt64(byte)) }
+            for byte in parameter.rawValue.utf8 { mix(UInt64(byte)) }
             mix(value.bitPattern)
         }
         return hash

@@ -50,18 +50,17 @@ package struct PolicyVersions: Hashable, Sendable {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
         func mix(_ parameter: PolicyParameter, _ parameters: Parameters) {
-            for byte in parameter.name.utf8 { mix(byte) }
+            for byte in parameter.rawValue.utf8 { mix(byte) }
             let bits = parameter.value(in: parameters).bitPattern
             for shift in stride(from: 0, to: 64, by: 8) { mix(UInt8(truncatingIfNeeded: bits >> shift)) }
         }
         let defaults = Parameters()
         func mix(_ parameters: Parameters) {
-            for parameter in PolicyParameter.all {
-                switch parameter {
-                case .launch: mix(parameter, parameters)
-                case .task where parameter.value(in: parameters) == parameter.value(in: defaults): continue
-                case .task: mix(parameter, parameters)
-                }
+            for parameter in PolicyParameter.allCases
+            where !PolicyParameter.ofTasks.contains(parameter)
+                || parameter.value(in: parameters) != parameter.value(in: defaults)
+            {
+                mix(parameter, parameters)
             }
         }
         mix(configuration.policy)

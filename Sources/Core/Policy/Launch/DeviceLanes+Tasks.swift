@@ -188,7 +188,7 @@ extension DeviceLanes {
         guard self.tasks.inFlight[index].task.kind == .continued else { return nil }
         if completed > self.tasks.inFlight[index].progress {
             self.tasks.inFlight[index].progress = completed
-            self.tasks.inFlight[index].deadline = now + parameters.tasks.progressWindow
+            self.tasks.inFlight[index].deadline = now + parameters.progressWindow
         }
         return self.tasks.inFlight[index].deadline
     }

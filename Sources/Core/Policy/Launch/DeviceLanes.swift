@@ -20,7 +20,7 @@ package struct DeviceLanes: Hashable, Sendable {
 extension DeviceLanes {
     /// The least time between launches of processing tasks, in milliseconds.
     package func processingInterval(_ parameters: Parameters) -> Int64 {
-        let shortest = parameters.tasks.processingInterval
+        let shortest = parameters.processingInterval
         let interval = shortest.multipliedSaturating(by: 1 << Int64(self.device.penalty))
         return min(interval, max(shortest, parameters.maxInterval))
     }
@@ -33,8 +33,8 @@ extension DeviceLanes {
         case .appRefresh:
             return self.tasks.usage.refreshMoment(
                 max(task.waitsSince, self.device.eligibleAt(.considerate, parameters)),
-                flex: parameters.tasks.refreshFlex,
-                lead: parameters.tasks.refreshLead
+                flex: parameters.refreshFlex,
+                lead: parameters.refreshLead
             )
         case .processing:
             return max(task.waitsSince, self.tasks.lastProcessing + self.processingInterval(parameters))
@@ -47,7 +47,7 @@ extension DeviceLanes {
         return switch lane {
         case .short: count > 0 || self.device.inFlight != nil
         case .processing: count > 0
-        case .continued: count >= Int(parameters.tasks.continuedMax)
+        case .continued: count >= Int(parameters.continuedMax)
         }
     }
 
@@ -93,7 +93,7 @@ extension DeviceLanes {
         // What may launch now waits for a slot; what ends now does not.
         self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
         self.forEachEnd(take)
-        if let end = self.tasks.usage.end(parameters.tasks.usageWindow), end > now, !self.tasks.waiting.isEmpty {
+        if let end = self.tasks.usage.end(parameters.usageWindow), end > now, !self.tasks.waiting.isEmpty {
             take(end)
         }
         return next
@@ -240,8 +240,8 @@ extension DeviceLanes {
     static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
         switch kind {
         case .appRefresh, .urlSession: parameters.executionWindow
-        case .processing: parameters.tasks.processingWindow
-        case .continued: parameters.tasks.progressWindow
+        case .processing: parameters.processingWindow
+        case .continued: parameters.progressWindow
         }
     }
 }

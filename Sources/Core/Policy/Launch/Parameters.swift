@@ -1,59 +1,47 @@
 /// The numbers that shape the policy. Durations are kept in milliseconds and named in seconds outside.
 package struct Parameters: Hashable, Sendable {
     /// The least time between two background launches of a device, in milliseconds.
-    package private(set) var launchInterval: Int64 = 900_000
+    package fileprivate(set) var launchInterval: Int64 = 900_000
     /// The most launches in a budget window.
-    package private(set) var dailyLaunches: UInt32 = 96
+    package fileprivate(set) var dailyLaunches: UInt32 = 96
     /// The length of a budget window, in milliseconds.
-    package private(set) var budgetWindow: Int64 = 86_400_000
+    package fileprivate(set) var budgetWindow: Int64 = 86_400_000
     /// How many priority 10 launches may jump the interval in a burst.
-    package private(set) var immediateBurst: Int64 = 3
+    package fileprivate(set) var immediateBurst: Int64 = 3
     /// The time until one more priority 10 launch may jump, in milliseconds.
-    package private(set) var immediateRefill: Int64 = 900_000
+    package fileprivate(set) var immediateRefill: Int64 = 900_000
     /// How long a worker may take for one wake, in milliseconds.
-    package private(set) var executionWindow: Int64 = 30_000
+    package fileprivate(set) var executionWindow: Int64 = 30_000
     /// How much longer a worker may be given when it asks, all extensions of a wake together, in milliseconds.
-    package private(set) var maxExtension: Int64 = 270_000
+    package fileprivate(set) var maxExtension: Int64 = 270_000
     /// The most launches of one push.
-    package private(set) var maxAttempts: UInt32 = 3
+    package fileprivate(set) var maxAttempts: UInt32 = 3
     /// The most doublings of the interval.
-    package private(set) var maxPenalty: UInt8 = 4
+    package fileprivate(set) var maxPenalty: UInt8 = 4
     /// The interval's upper bound when doubled, in milliseconds.
-    package private(set) var maxInterval: Int64 = 14_400_000
+    package fileprivate(set) var maxInterval: Int64 = 14_400_000
     /// How long a push without an expiry waits, in milliseconds.
-    package private(set) var defaultTTL: Int64 = 2_592_000_000
+    package fileprivate(set) var defaultTTL: Int64 = 2_592_000_000
     /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
-    package private(set) var criticalBattery: Double = 0.20
-    /// The parameters of background tasks, which have names of their own.
-    package var tasks = TaskParameters()
+    package fileprivate(set) var criticalBattery: Double = 0.20
 
-    /// The defaults, as the article "The rules" has them.
+    /// How long a worker may take for one processing task, in milliseconds.
+    package fileprivate(set) var processingWindow: Int64 = 600_000
+    /// The least time between the launches of two processing tasks of a device, in milliseconds.
+    package fileprivate(set) var processingInterval: Int64 = 3_600_000
+    /// A continued task that does not advance for so long expires, in milliseconds.
+    package fileprivate(set) var progressWindow: Int64 = 60_000
+    /// The most continued tasks in flight on one device.
+    package fileprivate(set) var continuedMax: UInt32 = 1
+    /// Nobody used the device for so long: no refresh, no processing, in milliseconds; 0 holds nothing.
+    package fileprivate(set) var usageWindow: Int64 = 0
+    /// The most a refresh is put off to come right before habitual use, in milliseconds; 0 puts nothing off.
+    package fileprivate(set) var refreshFlex: Int64 = 14_400_000
+    /// How long before a habitual hour a refresh may launch, in milliseconds.
+    package fileprivate(set) var refreshLead: Int64 = 900_000
+
+    /// The defaults, as the articles "The rules" and "The rules of background tasks" have them.
     package init() {}
-
-    /// The parameters by the names that configuration, traces and `--set` use.
-    package enum Name: String, CaseIterable, Sendable {
-        case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
-        case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
-
-        /// What a value must be, for messages: "a number of seconds more than 0 …".
-        package var requirement: String {
-            switch self {
-            case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL:
-                "a number of seconds, at least 0.001 and at most \(Parameters.secondsMax)"
-            case .dailyLaunches, .immediateBurst, .maxAttempts:
-                "a whole number from 1 to \(Parameters.countMax)"
-            case .maxPenalty: "a whole number from 0 to \(Parameters.penaltyMax)"
-            case .criticalBattery: "a number from 0 to 1"
-            case .maxExtension: "a number of seconds from 0 to \(Parameters.secondsMax)"
-            }
-        }
-    }
-
-    /// A value that a parameter cannot take.
-    package struct OutOfRange: Error, Hashable {
-        package let name: Name
-        package let value: Double
-    }
 
     /// The longest duration, 100 years: sums of a few of them stay far from overflow.
     package static let secondsMax = 3_155_760_000
@@ -61,78 +49,116 @@ package struct Parameters: Hashable, Sendable {
     package static let countMax = 1_000_000_000
     /// The most doublings: 2^20 intervals are past any `maxInterval`.
     package static let penaltyMax = 20
+    /// The most that `continuedMax` can be: it bounds what one device has in flight.
+    package static let continuedMaxMost = 1000
+
+    /// A value that a parameter cannot take.
+    package struct OutOfRange: Error, Hashable {
+        package let parameter: PolicyParameter
+        package let value: Double
+    }
 
     /// Sets one parameter; durations in seconds with up to three decimals (further ones are rounded).
     ///
-    /// - Throws: `OutOfRange` when `value` is not what `name.requirement` says; nothing is changed then.
-    package mutating func set(_ name: Name, to value: Double) throws(OutOfRange) {
-        let outOfRange = OutOfRange(name: name, value: value)
-        func milliseconds() throws(OutOfRange) -> Int64 {
-            guard let milliseconds = Self.milliseconds(value) else { throw outOfRange }
-            return milliseconds
-        }
-        func whole(_ range: ClosedRange<Int>) throws(OutOfRange) -> Int {
-            guard let count = Self.whole(value, range) else { throw outOfRange }
-            return count
-        }
-        switch name {
-        case .launchInterval: self.launchInterval = try milliseconds()
-        case .dailyLaunches: self.dailyLaunches = UInt32(try whole(1...Self.countMax))
-        case .budgetWindow: self.budgetWindow = try milliseconds()
-        case .immediateBurst: self.immediateBurst = Int64(try whole(1...Self.countMax))
-        case .immediateRefill: self.immediateRefill = try milliseconds()
-        case .executionWindow: self.executionWindow = try milliseconds()
-        case .maxAttempts: self.maxAttempts = UInt32(try whole(1...Self.countMax))
-        case .maxPenalty: self.maxPenalty = UInt8(try whole(0...Self.penaltyMax))
-        case .maxInterval: self.maxInterval = try milliseconds()
-        case .defaultTTL: self.defaultTTL = try milliseconds()
-        case .maxExtension: self.maxExtension = value == 0 ? 0 : try milliseconds()
-        case .criticalBattery:
-            guard value >= 0, value <= 1 else { throw outOfRange }
-            self.criticalBattery = value
-        }
-    }
-    // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module does not
-    // link.
-
-    /// A duration of `seconds` in milliseconds, or nil when it is shorter than one or longer than the longest.
-    static func milliseconds(_ seconds: Double) -> Int64? {
-        guard seconds >= 0.001, seconds <= Double(Self.secondsMax) else { return nil }
-        return Int64(seconds * 1000 + 0.5)
-    }
-
-    /// `value` as a count, or nil when it is not whole or not in `range`.
-    static func whole(_ value: Double, _ range: ClosedRange<Int>) -> Int? {
-        guard value >= Double(range.lowerBound), value <= Double(range.upperBound) else { return nil }
-        let count = Int(value)
-        return Double(count) == value ? count : nil
+    /// - Throws: `OutOfRange` when `value` is not what `parameter.requirement` says; nothing is changed then.
+    package mutating func set(_ parameter: PolicyParameter, to value: Double) throws(OutOfRange) {
+        guard parameter.set(value, in: &self) else { throw OutOfRange(parameter: parameter, value: value) }
     }
 }
 
-extension Parameters {
-    /// One parameter, in the unit in which `set` takes it: durations in seconds.
-    package func value(_ name: Name) -> Double {
-        switch name {
-        case .launchInterval: Self.seconds(self.launchInterval)
-        case .dailyLaunches: Double(self.dailyLaunches)
-        case .budgetWindow: Self.seconds(self.budgetWindow)
-        case .immediateBurst: Double(self.immediateBurst)
-        case .immediateRefill: Self.seconds(self.immediateRefill)
-        case .executionWindow: Self.seconds(self.executionWindow)
-        case .maxExtension: Self.seconds(self.maxExtension)
-        case .maxAttempts: Double(self.maxAttempts)
-        case .maxPenalty: Double(self.maxPenalty)
-        case .maxInterval: Self.seconds(self.maxInterval)
-        case .defaultTTL: Self.seconds(self.defaultTTL)
-        case .criticalBattery: self.criticalBattery
+/// A parameter of the policy, by the name that configuration, traces and `--set` use.
+package enum PolicyParameter: String, CaseIterable, Sendable {
+    case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
+    case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
+    case processingWindow, processingInterval, progressWindow, continuedMax, usageWindow, refreshFlex, refreshLead
+
+    /// The parameters of background tasks.
+    package static let ofTasks: [PolicyParameter] = [
+        .processingWindow, .processingInterval, .progressWindow, .continuedMax, .usageWindow, .refreshFlex,
+        .refreshLead,
+    ]
+
+    /// The requirement on a value, for messages: "a number of seconds, at least 0.001 …".
+    package var requirement: String {
+        switch self.field {
+        case .duration(_, canBeZero: false):
+            "a number of seconds, at least 0.001 and at most \(Parameters.secondsMax)"
+        case .duration: "a number of seconds from 0 to \(Parameters.secondsMax)"
+        case .count(_, _, let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .fraction: "a number from 0 to 1"
         }
     }
 
-    private static func seconds(_ milliseconds: Int64) -> Double { Double(milliseconds) / 1000 }
-}
+    /// The value in `parameters`, in the unit in which `set` takes it: durations in seconds.
+    package func value(in parameters: Parameters) -> Double {
+        switch self.field {
+        case .duration(let path, _): Double(parameters[keyPath: path]) / 1000
+        case .count(let value, _, _): value(parameters)
+        case .fraction(let path): parameters[keyPath: path]
+        }
+    }
 
-extension Parameters.Name {
-    /// What the parameter shapes, in one line.
+    /// Sets the parameter in `parameters`, durations in seconds with up to three decimals.
+    ///
+    /// - Returns: true if `value` is one that it can take; if not, nothing is changed.
+    package func set(_ value: Double, in parameters: inout Parameters) -> Bool {
+        // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module does
+        // not link.
+        switch self.field {
+        case .duration(let path, canBeZero: true) where value == 0: parameters[keyPath: path] = 0
+        case .duration(let path, _):
+            guard value >= 0.001, value <= Double(Parameters.secondsMax) else { return false }
+            parameters[keyPath: path] = Int64(value * 1000 + 0.5)
+        case .count(_, let set, let range):
+            guard value >= Double(range.lowerBound), value <= Double(range.upperBound), Double(Int(value)) == value
+            else { return false }
+            set(&parameters, Int(value))
+        case .fraction(let path):
+            guard value >= 0, value <= 1 else { return false }
+            parameters[keyPath: path] = value
+        }
+        return true
+    }
+
+    /// The place of a parameter in `Parameters`, and the values that it can take.
+    private enum Field {
+        case duration(WritableKeyPath<Parameters, Int64>, canBeZero: Bool = false)
+        case count((Parameters) -> Double, (inout Parameters, Int) -> Void, ClosedRange<Int>)
+        case fraction(WritableKeyPath<Parameters, Double>)
+
+        static func count<Count: FixedWidthInteger>(
+            _ path: WritableKeyPath<Parameters, Count>,
+            _ range: ClosedRange<Int>
+        ) -> Field {
+            .count({ Double($0[keyPath: path]) }, { $0[keyPath: path] = Count($1) }, range)
+        }
+    }
+
+    private var field: Field {
+        switch self {
+        case .launchInterval: .duration(\.launchInterval)
+        case .dailyLaunches: .count(\.dailyLaunches, 1...Parameters.countMax)
+        case .budgetWindow: .duration(\.budgetWindow)
+        case .immediateBurst: .count(\.immediateBurst, 1...Parameters.countMax)
+        case .immediateRefill: .duration(\.immediateRefill)
+        case .executionWindow: .duration(\.executionWindow)
+        case .maxAttempts: .count(\.maxAttempts, 1...Parameters.countMax)
+        case .maxPenalty: .count(\.maxPenalty, 0...Parameters.penaltyMax)
+        case .maxInterval: .duration(\.maxInterval)
+        case .defaultTTL: .duration(\.defaultTTL)
+        case .criticalBattery: .fraction(\.criticalBattery)
+        case .maxExtension: .duration(\.maxExtension, canBeZero: true)
+        case .processingWindow: .duration(\.processingWindow)
+        case .processingInterval: .duration(\.processingInterval)
+        case .progressWindow: .duration(\.progressWindow)
+        case .continuedMax: .count(\.continuedMax, 1...Parameters.continuedMaxMost)
+        case .usageWindow: .duration(\.usageWindow, canBeZero: true)
+        case .refreshFlex: .duration(\.refreshFlex, canBeZero: true)
+        case .refreshLead: .duration(\.refreshLead, canBeZero: true)
+        }
+    }
+
+    /// The meaning of the parameter, in one line.
     package var summary: String {
         switch self {
         case .launchInterval: "the least time between two background launches of a device"
@@ -147,6 +173,14 @@ extension Parameters.Name {
         case .defaultTTL: "how long a push without an expiry waits"
         case .criticalBattery: "the battery level below which priority 10 alone wakes a device that is not charging"
         case .maxExtension: "how much longer a worker may be given when it asks, all extensions of a wake together"
+        case .processingWindow: "how long a worker may take for one processing task"
+        case .processingInterval: "the least time between the launches of two processing tasks of a device"
+        case .progressWindow: "a continued task that does not advance for so long expires"
+        case .continuedMax: "the most continued tasks in flight on one device"
+        case .usageWindow:
+            "how long nobody may have used a device for its refreshes and processing to launch; 0 holds nothing"
+        case .refreshFlex: "the most that a refresh is put off, to come right before habitual use; 0 puts nothing off"
+        case .refreshLead: "how long before a habitual hour a refresh may launch"
         }
     }
 }

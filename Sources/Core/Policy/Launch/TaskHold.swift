@@ -80,7 +80,7 @@ extension DeviceLanes {
             case .lowPower: task.kind == .processing && conditions.lowPowerMode
             case .thermal: conditions.thermalState == .critical || conditions.thermalState == .serious
             case .battery: conditions.batteryLevel < parameters.criticalBattery && !conditions.charging
-            case .usage: self.tasks.usage.isOver(parameters.tasks.usageWindow, at: now)
+            case .usage: self.tasks.usage.isOver(parameters.usageWindow, at: now)
             }
         }
     }

@@ -44,8 +44,8 @@ package struct Simulator {
         var parameters = Parameters()
         for (key, value) in overrides {
             let key = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
-            guard let parameter = PolicyParameter(key) else {
-                let remedy = NearestMatch.remedy(for: key, among: PolicyParameter.all.map(\.name))
+            guard let parameter = PolicyParameter(rawValue: key) else {
+                let remedy = NearestMatch.remedy(for: key, among: PolicyParameter.allCases.map(\.rawValue))
                 throw TraceError(line: nil, fault: "unknown key \"policy.\(key)\"", remedy: remedy)
             }
             guard parameter.set(value, in: &parameters) else {
@@ -135,7 +135,10 @@ extension Simulator {
             throw TraceError(line: self.line, fault: "a header comes after the first event", remedy: remedy)
         }
         for (parameter, value) in header.parameters + self.overrides {
-            precondition(parameter.set(value, in: &self.parameters), "\(parameter.name) was checked when it was read")
+            precondition(
+                parameter.set(value, in: &self.parameters),
+                "\(parameter.rawValue) was checked when it was read"
+            )
         }
         self.script = header.worker ?? self.script
         self.taskScripts.merge(header.tasks) { $1 }

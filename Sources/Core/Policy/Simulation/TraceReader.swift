@@ -5,7 +5,7 @@ struct TraceReader {
     private static let kindNames = ["push", "conditions", "submit", "finished", "cancel"]
     private static let headerNames = ["policy", "worker", "until", "tasks", "permitted"]
     private static let eventNames = ["t", "device"] + Self.kindNames
-    private static let parameterNames = PolicyParameter.all.map(\.name)
+    private static let parameterNames = PolicyParameter.allCases.map(\.rawValue)
     private static let stepRequirement = "pairs such as [\"newData\", 1.0]: an answer and its seconds after the launch"
 
     /// What line number `line`, from 1, says.
@@ -51,11 +51,11 @@ struct TraceReader {
         let object = try TraceObject(value, line: line, path: "policy.", known: Self.parameterNames)
         var parameters: [(parameter: PolicyParameter, value: Double)] = []
         var checked = Parameters()
-        for parameter in PolicyParameter.all {
+        for parameter in PolicyParameter.allCases {
             let requirement = parameter.requirement
-            guard let number = try object.number(parameter.name, must: requirement) else { continue }
+            guard let number = try object.number(parameter.rawValue, must: requirement) else { continue }
             guard parameter.set(number.double, in: &checked) else {
-                throw object.wrong(parameter.name, "is \(number.text)", must: requirement)
+                throw object.wrong(parameter.rawValue, "is \(number.text)", must: requirement)
             }
             parameters.append((parameter, number.double))
         }

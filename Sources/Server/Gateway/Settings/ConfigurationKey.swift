@@ -40,7 +40,7 @@ package struct ConfigurationKey: Sendable {
 
 extension ConfigurationKey {
     /// The parameters of a launch policy, of all topics or of one.
-    static let parameters = PolicyParameter.all
+    static let parameters = PolicyParameter.allCases
 
     /// Every key but those of the section `topics`.
     package static let all: [ConfigurationKey] =
@@ -262,7 +262,7 @@ extension ConfigurationKey {
 
     private init(parameter: PolicyParameter) {
         self.init(
-            name: "policy.\(parameter.name)",
+            name: "policy.\(parameter.rawValue)",
             requirement: parameter.requirement,
             summary: parameter.summary,
             isText: false,

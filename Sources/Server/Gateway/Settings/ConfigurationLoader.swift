@@ -176,7 +176,7 @@ extension ConfigurationLoader {
             }
             var policy = self.configuration.policy(forTopic: topic)
             if assignment.path.count == 4 {
-                guard let parameter = PolicyParameter(assignment.path[3]) else {
+                guard let parameter = PolicyParameter(rawValue: assignment.path[3]) else {
                     self.unknown(assignment.path)
                     continue
                 }
@@ -228,7 +228,7 @@ extension ConfigurationLoader {
             let topic = "topics.\(path[1])"
             candidates =
                 (ConfigurationAssignment.topicSections + [PermittedTasksKey.name]).map { "\(topic).\($0)" }
-                + PolicyParameter.all.map { "\(topic).policy.\($0.name)" }
+                + PolicyParameter.allCases.map { "\(topic).policy.\($0.rawValue)" }
                 + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
         }
         // A known name in the wrong section is the likelier slip than a misspelt one.

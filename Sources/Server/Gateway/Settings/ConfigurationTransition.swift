@@ -57,7 +57,7 @@ package struct ConfigurationTransition: Sendable {
             let (before, after) = (old.policy(forTopic: topic), new.policy(forTopic: topic))
             return ConfigurationKey.parameters.compactMap { parameter in
                 Self.change(
-                    "topics.\(topic).policy.\(parameter.name)",
+                    "topics.\(topic).policy.\(parameter.rawValue)",
                     .number(JSONNumber(parameter.value(in: before))),
                     .number(JSONNumber(parameter.value(in: after)))
                 )

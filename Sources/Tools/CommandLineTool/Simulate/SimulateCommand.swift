@@ -14,7 +14,7 @@ extension CommandDefinition {
                 "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
                 value: .setting,
                 isRepeatable: true,
-                words: PolicyParameter.all.map { "policy.\($0.name)=" }
+                words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
             )
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,

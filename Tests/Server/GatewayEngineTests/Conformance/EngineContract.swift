@@ -19,7 +19,7 @@ final class EngineContract {
     private(set) var wait: Int64 = 0
 
     /// Launches of a device are a minute apart, a wake has twenty seconds, and a push is launched three times.
-    static let policy: [(Parameters.Name, Double)] = [
+    static let policy: [(PolicyParameter, Double)] = [
         (.launchInterval, 60), (.executionWindow, 20), (.maxExtension, 30), (.maxAttempts, 3), (.immediateBurst, 2),
         (.immediateRefill, 300), (.defaultTTL, 7200),
     ]

@@ -32,7 +32,7 @@ struct ConfigurationDigestsTests {
     @Test("Every parameter of the policy has a key, and so has what a topic names in another way than all others")
     func parameters() throws {
         let digests = try self.digests()
-        for parameter in PolicyParameter.all { #expect(digests["policy.\(parameter.name)"] != nil) }
+        for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }
         // A topic that is as all others are is the same as one that is not named.
         #expect(try ConfigurationDigests.differences([digests, self.digests("topics.a={}")]) == [])
         let one = try self.digests("topics.a.tasks=['x', 'y.*']")

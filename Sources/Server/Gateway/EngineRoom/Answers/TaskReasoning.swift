@@ -42,7 +42,7 @@ struct TaskReasoning {
         guard let progress else { return "has told of no progress" }
         let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
         // An advance is what moved the deadline last, by the window of then.
-        let moved = deadline - self.device.parameters.tasks.progressWindow
+        let moved = deadline - self.device.parameters.progressWindow
         return moved > launchedAt ? "advanced to \(done) at \(self.time(moved))" : "has told of \(done)"
     }
 
@@ -75,7 +75,7 @@ struct TaskReasoning {
                 + "\(JSONNumber.percent(self.device.parameters.criticalBattery)), and not charging; it launches once "
                 + "the device reports more charge or a charger"
         case .usage:
-            let window = JSONNumber.seconds(self.device.parameters.tasks.usageWindow)
+            let window = JSONNumber.seconds(self.device.parameters.usageWindow)
             return "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
                 + "\(window) s of usageWindow; it launches after the next use"
         case .worker: return "no worker has a free slot"
@@ -91,7 +91,7 @@ struct TaskReasoning {
         case .appRefresh:
             let spaced = self.device.state.eligibleAt(.considerate, self.device.parameters)
             guard eligibleAt <= max(earliest, spaced) else {
-                let use = eligibleAt + self.device.parameters.tasks.refreshLead
+                let use = eligibleAt + self.device.parameters.refreshLead
                 return "is put off until \(moment), to come right before the habitual use of the device at "
                     + "\(self.time(use))"
             }
@@ -111,7 +111,7 @@ struct TaskReasoning {
     }
 
     private var processingSpacing: String {
-        let seconds = JSONNumber.seconds(self.device.parameters.tasks.processingInterval)
+        let seconds = JSONNumber.seconds(self.device.parameters.processingInterval)
         let penalty = self.device.state.penalty
         let cause = penalty > 0 ? " (\(SpacingReasoning.doubled(penalty)))" : ""
         return "processing tasks of a device are launched at least \(seconds) s apart\(cause)"
@@ -125,7 +125,7 @@ struct TaskReasoning {
         switch lane {
         case .continued:
             let names = running.map(\.name).joined(separator: ", ")
-            return "until fewer than \(self.device.parameters.tasks.continuedMax) continued tasks of the device are "
+            return "until fewer than \(self.device.parameters.continuedMax) continued tasks of the device are "
                 + "running; now those are \(names)"
         case .short, .processing:
             if let other = running.first {

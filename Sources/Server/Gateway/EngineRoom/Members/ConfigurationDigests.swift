@@ -13,8 +13,8 @@ package enum ConfigurationDigests {
     /// The digests of a configuration by its keys. A topic has a key where it is not as all others are.
     package static func digests(of configuration: EngineConfiguration) -> [String: UInt64] {
         var digests: [String: UInt64] = [:]
-        for parameter in PolicyParameter.all {
-            digests["policy.\(parameter.name)"] = parameter.value(in: configuration.policy).bitPattern
+        for parameter in PolicyParameter.allCases {
+            digests["policy.\(parameter.rawValue)"] = parameter.value(in: configuration.policy).bitPattern
         }
         digests["registration"] = configuration.openRegistration ? 1 : 0
         for (name, value) in Self.limits(configuration) { digests["limits.\(name)"] = UInt64(value) }
@@ -60,8 +60,8 @@ package enum ConfigurationDigests {
         configuration.topicPolicies.compactMap { topic, parameters in
             guard parameters != configuration.policy else { return nil }
             var fingerprint = Fingerprint()
-            for parameter in PolicyParameter.all {
-                fingerprint.mix(parameter.name)
+            for parameter in PolicyParameter.allCases {
+                fingerprint.mix(parameter.rawValue)
                 fingerprint.mix(parameter.value(in: parameters).bitPattern)
             }
             return ("topics.\(topic).policy", fingerprint.value)

@@ -40,7 +40,7 @@ package struct PolicyReplay: Sendable {
         writer.key("isWhole")
         writer.bool(recent.count < Self.eventsMax)
         writer.key("policy")
-        Self.write(PolicyParameter.all.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
+        Self.write(PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
         writer.key("changes")
         Self.write(self.whatIf.changes, to: &writer)
         writer.key("recorded")
@@ -55,7 +55,7 @@ package struct PolicyReplay: Sendable {
     private static func write(_ values: [(parameter: PolicyParameter, value: Double)], to writer: inout JSONWriter) {
         writer.beginObject()
         for (parameter, value) in values {
-            writer.key(parameter.name)
+            writer.key(parameter.rawValue)
             writer.number(value)
         }
         writer.endObject()
@@ -71,8 +71,8 @@ package struct PolicyReplay: Sendable {
         var outcome = ReplayOutcome()
         guard let beginning = recorded.pushes.first?.at else { return outcome }
         let changed = Set(changes.map(\.parameter))
-        let kept = PolicyParameter.all.filter { !changed.contains($0) }.map { ($0, $0.value(in: self.parameters)) }
-        let overrides = (kept + changes).map { ($0.0.name, $0.1) }
+        let kept = PolicyParameter.allCases.filter { !changed.contains($0) }.map { ($0, $0.value(in: self.parameters)) }
+        let overrides = (kept + changes).map { ($0.0.rawValue, $0.1) }
         let wall = offset.wall(beginning)
         do throws(TraceError) {
             var simulator = try Simulator(overrides: overrides)

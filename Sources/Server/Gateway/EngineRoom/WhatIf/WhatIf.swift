@@ -17,17 +17,19 @@ package struct WhatIf: Sendable {
         var changes: [(parameter: PolicyParameter, value: Double)] = []
         var parameters = Parameters()
         for member in members {
-            guard let parameter = PolicyParameter(member.name) else {
-                let names = PolicyParameter.all.map(\.name)
+            guard let parameter = PolicyParameter(rawValue: member.name) else {
+                let names = PolicyParameter.allCases.map(\.rawValue)
                 let nearest = NearestMatch.find(member.name, in: names).map { "; did you mean \($0)?" } ?? "."
                 let known = names.joined(separator: ", ")
                 throw Self.fault("\(member.name) is not a parameter\(nearest) Parameters are \(known).")
             }
             guard case .number(let number) = member.value else {
-                throw Self.fault("\(parameter.name) is \(member.value.described); it takes \(parameter.requirement).")
+                throw Self.fault(
+                    "\(parameter.rawValue) is \(member.value.described); it takes \(parameter.requirement)."
+                )
             }
             guard parameter.set(number.double, in: &parameters) else {
-                throw Self.fault("\(parameter.name) is \(number.text); it takes \(parameter.requirement).")
+                throw Self.fault("\(parameter.rawValue) is \(number.text); it takes \(parameter.requirement).")
             }
             changes.removeAll { $0.parameter == parameter }
             changes.append((parameter, number.double))
