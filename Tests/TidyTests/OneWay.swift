@@ -97,7 +97,7 @@ enum OneWay {
             homes: [
                 "Wire/HashKey.swift",
                 // State folders hold fingerprints of policies, made with FNV-1a.
-                "Engine/PolicyVersions.swift",
+                "Engine/EngineConfiguration.swift",
             ],
             remedy: "mix words with the `FoldedProduct` of Bytes, and what strangers choose with a `HashKey`"
         ),

@@ -14,7 +14,7 @@ enum UnsafeCode {
         Home(place: "Platform", reason: "makes the system's calls"),
         Home(place: "Engine/DeviceTable.swift", reason: "holds rows that never move, a million of them"),
         Home(
-            place: "Engine/LazyMemory.swift",
+            place: "Engine/DeviceRecord.swift",
             reason: "costs a pointer where an optional costs all its value does"
         ),
         Home(

@@ -1,4 +1,5 @@
 package import Policy
+package import Wire
 
 /// What was counted for one topic, or for all.
 ///
@@ -226,5 +227,259 @@ extension TaskOutcome: CountedCase {
         case .cancelled: 4
         case .lost: 5
         }
+    }
+}
+
+/// What was counted of requests; their wakes are counted by `TaskWakeBooks`.
+///
+/// `submitted` = `replaced` + `cancelled` + all of `discarded` + every result but `lost` + `waiting` + `inFlight`,
+/// after every step.
+package struct TaskBooks: Hashable, Sendable {
+    /// Requests that were taken, by kind.
+    package var submitted = PerCase<TaskKind>()
+    /// By reason; what was refused was not submitted.
+    package var refused = PerCase<TaskRefusal>()
+    package var replaced: Int64 = 0
+    /// Requests that were cancelled while they waited.
+    package var cancelled: Int64 = 0
+    /// By reason.
+    package var discarded = PerCase<TaskDiscardReason>()
+    /// Requests that wait, by kind.
+    package var waiting = PerCase<TaskKind>()
+    /// Requests whose wake is in flight, by kind.
+    package var inFlight = PerCase<TaskKind>()
+    /// Requests that wait and are held, by the first hold that applies.
+    package var held = PerCase<TaskHoldCode>()
+
+    package init() {}
+
+    package static func += (left: inout Self, right: Self) {
+        left.submitted += right.submitted
+        left.refused += right.refused
+        left.replaced &+= right.replaced
+        left.cancelled &+= right.cancelled
+        left.discarded += right.discarded
+        left.waiting += right.waiting
+        left.inFlight += right.inFlight
+        left.held += right.held
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.submitted -= right.submitted
+        left.refused -= right.refused
+        left.replaced &-= right.replaced
+        left.cancelled &-= right.cancelled
+        left.discarded -= right.discarded
+        left.waiting -= right.waiting
+        left.inFlight -= right.inFlight
+        left.held -= right.held
+    }
+}
+
+/// What was counted of finished transfers, a wake standing for as many as it was launched for.
+///
+/// `finished` = `completed` + all of `discarded` + `waiting` + `inFlight`, after every step.
+package struct SessionBooks: Hashable, Sendable {
+    package var finished: Int64 = 0
+    /// Transfers of a session beyond those that may wait.
+    package var refused: Int64 = 0
+    package var completed: Int64 = 0
+    /// By reason.
+    package var discarded = PerCase<TaskDiscardReason>()
+    package var waiting: Int64 = 0
+    package var inFlight: Int64 = 0
+    /// Wakes that wait or are in flight.
+    package var wakes: Int64 = 0
+
+    package init() {}
+
+    /// What `finished` must be equal to.
+    package var accountedFor: Int64 { self.completed + self.discarded.sum + self.waiting + self.inFlight }
+
+    package static func += (left: inout Self, right: Self) {
+        left.finished &+= right.finished
+        left.refused &+= right.refused
+        left.completed &+= right.completed
+        left.discarded += right.discarded
+        left.waiting &+= right.waiting
+        left.inFlight &+= right.inFlight
+        left.wakes &+= right.wakes
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.finished &-= right.finished
+        left.refused &-= right.refused
+        left.completed &-= right.completed
+        left.discarded -= right.discarded
+        left.waiting &-= right.waiting
+        left.inFlight &-= right.inFlight
+        left.wakes &-= right.wakes
+    }
+}
+
+extension Books {
+    /// What the requests submitted must be equal to.
+    package var requestsAccountedFor: Int64 {
+        let requests = self.requests
+        let ended = TaskKind.requestable.reduce(0) { $0 + self.tasks[$1].sum - self.tasks[$1][.lost] }
+        return requests.replaced + requests.cancelled + requests.discarded.sum + ended + requests.waiting.sum
+            + requests.inFlight.sum
+    }
+
+    /// Requests and sessions that wait or are in flight.
+    var requestCount: Int64 { self.requests.waiting.sum + self.requests.inFlight.sum + self.sessions.wakes }
+
+    /// Wakes of requests that ended, by outcome.
+    package func requestResults(_ outcome: TaskOutcome) -> Int64 {
+        TaskKind.requestable.reduce(0) { $0 + self.tasks[$1][outcome] }
+    }
+}
+
+extension TaskRefusal: CountedCase {
+    package var place: Int {
+        switch self {
+        case .notPermitted: 0
+        case .unavailable: 1
+        case .notForeground: 2
+        case .tooManyPendingTaskRequests: 3
+        case .immediateRunIneligible: 4
+        }
+    }
+}
+
+extension TaskDiscardReason: CountedCase {
+    package var place: Int {
+        switch self {
+        case .exhausted: 0
+        case .forceQuit: 1
+        case .cancelled: 2
+        case .unregistered: 3
+        }
+    }
+}
+
+extension TaskHoldCode: CountedCase {
+    package typealias Counts = SIMD16<Int64>
+
+    package var place: Int { Int(self.rawValue) }
+}
+
+/// How much there is at one time, in the books that gateways share: no process has all of it in its memory.
+///
+/// Zero in the books of an engine that does not share its store.
+package struct StockBooks: Hashable, Sendable {
+    /// Devices, removed ones included.
+    package var devices: Int64 = 0
+    /// The memory of pushes that wait or are in flight.
+    package var contentBytes: Int64 = 0
+    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    package var taskBytes: Int64 = 0
+
+    package init() {}
+
+    package static func += (left: inout Self, right: Self) {
+        left.devices &+= right.devices
+        left.contentBytes &+= right.contentBytes
+        left.taskBytes &+= right.taskBytes
+    }
+
+    package static func -= (left: inout Self, right: Self) {
+        left.devices &-= right.devices
+        left.contentBytes &-= right.contentBytes
+        left.taskBytes &-= right.taskBytes
+    }
+}
+
+/// How books are kept that gateways share: a version (1 byte), and each count that is not zero behind its code (2), as
+/// a little-endian integer (8). The codes never change their meaning.
+extension Books {
+    private static let version: UInt8 = 1
+
+    /// Appends the books as they are kept.
+    package func store(to buffer: inout ByteBuffer) {
+        buffer.append(Self.version)
+        var books = self
+        books.visit { code, count in
+            guard count != 0 else { return }
+            buffer.appendLittleEndian(code)
+            buffer.appendLittleEndian(count)
+        }
+    }
+
+    /// The books that `store` wrote; nil when it did not, or when there is a count that is not known.
+    package init?(stored bytes: ByteView) {
+        var reader = RecordReader(bytes)
+        guard reader.integer(UInt8.self) == Self.version else { return nil }
+        var counts: [UInt16: Int64] = [:]
+        while reader.hasMore {
+            let code: UInt16 = reader.integer()
+            guard counts.updateValue(reader.integer(), forKey: code) == nil else { return nil }
+        }
+        guard reader.isWhole else { return nil }
+        self.init()
+        self.visit { code, count in
+            if let stored = counts.removeValue(forKey: code) { count = stored }
+        }
+        guard counts.isEmpty else { return nil }
+    }
+
+    /// Calls `body` with every count and its code.
+    private mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
+        body(1, &self.accepted)
+        body(2, &self.noWake)
+        body(3, &self.completed)
+        body(4, &self.coalesced)
+        body(5, &self.pending)
+        body(6, &self.inFlight)
+        body(7, &self.launched)
+        body(8, &self.registered)
+        self.discarded.visit(1) { body($0, &$1) }
+        self.results.visit(2) { body($0, &$1) }
+        self.held.visit(3) { body($0, &$1) }
+        self.stock.visit(body)
+        self.tasks.launched.visit(4) { body($0, &$1) }
+        for kind in TaskKind.allCases { self.tasks[kind].visit(16 + kind.storedCode) { body($0, &$1) } }
+        self.requests.visit(body)
+        self.sessions.visit(body)
+    }
+}
+
+extension StockBooks {
+    fileprivate mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
+        body(9, &self.devices)
+        body(10, &self.contentBytes)
+        body(11, &self.taskBytes)
+    }
+}
+
+extension TaskBooks {
+    fileprivate mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
+        body(12, &self.replaced)
+        body(13, &self.cancelled)
+        self.submitted.visit(5) { body($0, &$1) }
+        self.refused.visit(6) { body($0, &$1) }
+        self.discarded.visit(7) { body($0, &$1) }
+        self.waiting.visit(8) { body($0, &$1) }
+        self.inFlight.visit(9) { body($0, &$1) }
+        self.held.visit(10) { body($0, &$1) }
+    }
+}
+
+extension SessionBooks {
+    fileprivate mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
+        body(14, &self.finished)
+        body(15, &self.refused)
+        body(16, &self.completed)
+        body(17, &self.waiting)
+        body(18, &self.inFlight)
+        body(19, &self.wakes)
+        self.discarded.visit(11) { body($0, &$1) }
+    }
+}
+
+extension PerCase where Case: StoredCase {
+    /// Calls `body` with the count of each case and its code: that of the list in the upper byte.
+    fileprivate mutating func visit(_ list: UInt8, _ body: (UInt16, inout Int64) -> Void) {
+        for key in Case.allCases { body(UInt16(list) << 8 | UInt16(key.storedCode), &self[key]) }
     }
 }

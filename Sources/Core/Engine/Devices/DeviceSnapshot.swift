@@ -69,3 +69,149 @@ extension EmbeddedEngine {
         )
     }
 }
+
+/// A request, or the finished transfers of a session, that waits or runs, at one moment.
+package struct TaskSnapshot: Sendable {
+    package enum State: Hashable, Sendable {
+        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch;
+        ///   nil when they do now.
+        /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
+        /// - `laneIsFull`: it waits for what runs in its lane.
+        case waiting(eligibleAt: Instant?, held: [TaskHoldCode], laneIsFull: Bool)
+        /// - `progress`: of a continued task, the last that was reported.
+        case running(wake: WakeID, launchedAt: Instant, deadline: Instant, progress: TaskProgress?)
+    }
+
+    package let device: DeviceToken
+    package let topic: String
+    /// The identifier, or the session's name.
+    package let name: String
+    package let task: BackgroundTask
+    package let details: TaskDetails
+    package let state: State
+    /// Whether a stream takes it, free or not, as far as it waits for one; whoever knows the streams says so.
+    package var isTaken = false
+
+    package init(
+        device: DeviceToken,
+        topic: String,
+        name: String,
+        task: BackgroundTask,
+        details: TaskDetails,
+        state: State
+    ) {
+        self.device = device
+        self.topic = topic
+        self.name = name
+        self.task = task
+        self.details = details
+        self.state = state
+    }
+}
+
+/// Which requests of all devices are asked for; nil is any.
+package struct TaskFilter: Sendable {
+    package enum State: String, CaseIterable, Sendable {
+        case waiting, running
+    }
+
+    package var topics: Set<TopicIndex>?
+    package var kind: TaskKind?
+    package var state: State?
+
+    package init(topics: Set<TopicIndex>? = nil, kind: TaskKind? = nil, state: State? = nil) {
+        self.topics = topics
+        self.kind = kind
+        self.state = state
+    }
+}
+
+extension EmbeddedEngine {
+    /// The requests and sessions of a device: what waits, the longest waiting first, then what runs.
+    package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
+        _ = self.catchUp(device)
+        guard let row = self.tasks[device] else { return [] }
+        return self.snapshots(device, row)
+    }
+
+    /// The requests and sessions of all devices, `countMax` of them at most.
+    package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
+        var found: [TaskSnapshot] = []
+        guard filter.topics?.isEmpty != true else { return found }
+        self.tasks.visit { device, row in
+            if let topics = filter.topics, !topics.contains(self.devices[device].topic) { return true }
+            guard filter.takesAny(of: row.policy) else { return true }
+            found += self.snapshots(device, row).filter { filter.takes($0) }.prefix(countMax - found.count)
+            return found.count < countMax
+        }
+        return found
+    }
+
+    private func snapshots(_ device: DeviceIndex, _ row: TaskRow) -> [TaskSnapshot] {
+        let lanes = self.lanes(device)
+        let parameters = self.parameters(of: device)
+        let waiting = lanes.tasks.waiting.sorted { ($0.waitsSince, $0.arrival) < ($1.waitsSince, $1.arrival) }
+        return waiting.map { task in
+            let eligibleAt = lanes.eligibleAt(task, parameters)
+            let laneIsFull = lanes.isFull(task.kind.lane, parameters)
+            var held = lanes.allHolds(task, at: self.now, parameters).map { TaskHoldCode($0) }
+            if self.isPaused(self.devices[device].topic) {
+                held.insert(.paused, at: 0)
+            } else if held.isEmpty, !laneIsFull, eligibleAt <= self.now {
+                held = [.worker]
+            }
+            let state = TaskSnapshot.State.waiting(
+                eligibleAt: eligibleAt > self.now ? eligibleAt : nil,
+                held: held,
+                laneIsFull: laneIsFull
+            )
+            return self.snapshot(task, device, row, state)
+        }
+            + lanes.tasks.inFlight.compactMap { wake in
+                row.flight(of: wake.task.arrival).map { flight in
+                    let state = TaskSnapshot.State.running(
+                        wake: flight.wake,
+                        launchedAt: wake.launchedAt,
+                        deadline: wake.deadline,
+                        progress: flight.progress
+                    )
+                    return self.snapshot(wake.task, device, row, state)
+                }
+            }
+    }
+
+    private func snapshot(
+        _ task: BackgroundTask,
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ state: TaskSnapshot.State
+    ) -> TaskSnapshot {
+        let record = self.devices[device]
+        return TaskSnapshot(
+            device: record.token.token,
+            topic: self.topics.name(record.topic),
+            name: row.text(task.name),
+            task: task,
+            details: row.details(task),
+            state: state
+        )
+    }
+}
+
+extension TaskFilter {
+    /// Whether it asks for anything of a device that has these; topics are not looked at.
+    fileprivate func takesAny(of tasks: BackgroundTasks) -> Bool {
+        func takes(_ task: BackgroundTask) -> Bool { self.kind == nil || self.kind == task.kind }
+        if self.state != .running, tasks.waiting.contains(where: takes) { return true }
+        return self.state != .waiting && tasks.inFlight.contains { takes($0.task) }
+    }
+
+    /// Whether it asks for this one; topics are not looked at.
+    fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
+        if let kind = self.kind, kind != snapshot.task.kind { return false }
+        switch (self.state, snapshot.state) {
+        case (nil, _), (.waiting, .waiting), (.running, .running): return true
+        case (.waiting, .running), (.running, .waiting): return false
+        }
+    }
+}

@@ -141,3 +141,315 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         "history".withByteView { key.hash($0) }
     }
 }
+
+extension HistoryEvent.Kind {
+    /// The codes that have a meaning, one bit each.
+    static var codes: UInt32 { 0x3F3F_FFFE }
+
+    /// The codes of tasks, sessions and names, one bit each.
+    private static let codesWithBoundNumbers: UInt32 = 0x1020_E0C0
+
+    /// Whether `code`, which stands for a kind, does so with some numbers alone.
+    static func hasBoundNumbers(_ code: UInt8) -> Bool {
+        Self.codesWithBoundNumbers & (1 << UInt32(code)) != 0
+    }
+
+    /// Whether `code` stands for a kind.
+    package static func isCode(_ code: UInt8) -> Bool {
+        code < 32 && Self.codes & (1 << UInt32(code)) != 0
+    }
+
+    /// The number that stands for it in files; below 32, and for ever the same.
+    package var code: UInt8 {
+        switch self {
+        case .registered: 1
+        case .removed: 2
+        case .conditions: 3
+        case .launch: 4
+        case .extended: 5
+        case .taskLaunch: 6
+        case .taskResult: 7
+        case .namePart: 13
+        case .taskSubmitted: 14
+        case .transfersFinished: 15
+        case .taskExtended: 21
+        case .taskDropped: 28
+        case .push(.launched): 8
+        case .push(.scheduled): 9
+        case .push(.coalesced): 10
+        case .push(.discarded): 11
+        case .push(.noWake): 12
+        case .result(.newData): 16
+        case .result(.noData): 17
+        case .result(.failed): 18
+        case .result(.expired): 19
+        case .result(.lost): 20
+        case .discard(.expired): 24
+        case .discard(.exhausted): 25
+        case .discard(.forceQuit): 26
+        case .discard(.unregistered): 27
+        case .discard(.cancelled): 29
+        }
+    }
+
+    /// The kind that a code stands for with these numbers; nil when it stands for none.
+    package init?(code: UInt8, attempt: UInt16, coalesced: UInt16) {
+        switch code {
+        case 1: self = .registered
+        case 2: self = .removed
+        case 3: self = .conditions
+        case 4: self = .launch(attempt: attempt, coalesced: coalesced)
+        case 5: self = .extended(seconds: attempt)
+        case 6, 7, 13, 14, 15, 21, 28: self.init(boundCode: code, attempt: attempt, coalesced: coalesced)
+        case 8: self = .push(.launched)
+        case 9: self = .push(.scheduled)
+        case 10: self = .push(.coalesced)
+        case 11: self = .push(.discarded)
+        case 12: self = .push(.noWake)
+        case 16: self = .result(.newData)
+        case 17: self = .result(.noData)
+        case 18: self = .result(.failed)
+        case 19: self = .result(.expired)
+        case 20: self = .result(.lost)
+        case 24: self = .discard(.expired)
+        case 25: self = .discard(.exhausted)
+        case 26: self = .discard(.forceQuit)
+        case 27: self = .discard(.unregistered)
+        case 29: self = .discard(.cancelled)
+        default: return nil
+        }
+    }
+
+    /// The kind that a code stands for with some numbers alone; nil when it stands for none with these.
+    private init?(boundCode: UInt8, attempt: UInt16, coalesced: UInt16) {
+        guard let stored = UInt8(exactly: coalesced) else { return nil }
+        let isAlone = attempt == 0
+        switch boundCode {
+        case 6:
+            guard let task = TaskKind(storedCode: stored) else { return nil }
+            self = .taskLaunch(task, attempt: attempt)
+        case 7:
+            guard isAlone, case .task(let task, let outcome)? = LaunchOutcome(storedCode: stored) else { return nil }
+            self = .taskResult(task, outcome)
+        case 13:
+            guard let length = UInt8(exactly: attempt), stored < NameParts.count(ofBytes: Int(length)) else {
+                return nil
+            }
+            self = .namePart(length: length, place: stored)
+        case 14:
+            guard isAlone, let task = TaskKind(storedCode: stored >> 4),
+                let disposition = TaskDisposition(storedCode: stored & 0xF)
+            else { return nil }
+            self = .taskSubmitted(task, disposition)
+        case 15:
+            guard stored == 0 else { return nil }
+            self = .transfersFinished(count: attempt)
+        case 21:
+            guard let task = TaskKind(storedCode: stored) else { return nil }
+            self = .taskExtended(task, seconds: attempt)
+        case 28:
+            guard isAlone, let task = TaskKind(storedCode: stored >> 4), let drop = TaskDrop(storedCode: stored & 0xF)
+            else { return nil }
+            self = .taskDropped(task, drop)
+        default: return nil
+        }
+    }
+}
+
+/// How a push was sent, as far as it decides what would have become of it under another policy.
+package struct PushTerms: Hashable, Sendable {
+    package let priority: Priority
+    package let lifetime: Lifetime
+
+    package init(priority: Priority, lifetime: Lifetime) {
+        self.priority = priority
+        self.lifetime = lifetime
+    }
+
+    /// The terms of a push that arrives at `now`.
+    package init(_ priority: Priority, _ expiration: ArrivingPush.Expiration, at now: Instant) {
+        self.priority = priority
+        self.lifetime =
+            switch expiration {
+            case .absent: .unlimited
+            case .nowOrNever: .nowOrNever
+            case .at(let expiry): .seconds(max(0, (expiry.milliseconds - now.milliseconds) / 1000))
+            }
+    }
+
+    /// How long a push may wait.
+    package enum Lifetime: Hashable, Sendable {
+        /// As long as the policy gives to pushes that say nothing.
+        case unlimited
+        case nowOrNever
+        case seconds(Int64)
+
+        /// Seconds that are kept exactly; longer ones in whole minutes, up to 22 days, and what is longer as that.
+        static let exactMax: Int64 = 32_767
+
+        /// The number that stands for it in files, and never changes its meaning.
+        package var code: UInt16 {
+            switch self {
+            case .unlimited: 0
+            case .nowOrNever: 1
+            case .seconds(let seconds) where seconds <= Self.exactMax - 2: UInt16(max(0, seconds)) + 2
+            case .seconds(let seconds): UInt16(clamping: Self.exactMax + 1 + seconds / 60)
+            }
+        }
+
+        package init(code: UInt16) {
+            switch Int64(code) {
+            case 0: self = .unlimited
+            case 1: self = .nowOrNever
+            case ...Self.exactMax: self = .seconds(Int64(code) - 2)
+            default: self = .seconds((Int64(code) - Self.exactMax - 1) * 60)
+            }
+        }
+    }
+}
+
+/// An identifier, or a session's name, as the history keeps it: as parts of 32 bytes, which are events of the same
+/// device and moment right before the event that it belongs to.
+package enum NameParts {
+    /// The bytes of every part but the last.
+    private static let partBytes = 32
+    /// The most bytes of a name.
+    package static let bytesMax = 255
+
+    /// How many parts a name of so many bytes has.
+    package static func count(ofBytes bytes: Int) -> Int { (bytes + self.partBytes - 1) / self.partBytes }
+
+    /// Appends the parts of a name; none of one that has not 1...255 bytes.
+    package static func append(_ name: String, device: UInt64, at: Instant, to events: inout [HistoryEvent]) {
+        guard let length = UInt8(exactly: name.utf8.count) else { return }
+        var bytes = name.utf8.makeIterator()
+        for place in 0..<self.count(ofBytes: Int(length)) {
+            let isLong = Int(length) - place * self.partBytes > 16
+            events.append(
+                HistoryEvent(
+                    device: device,
+                    at: at,
+                    kind: .namePart(length: length, place: UInt8(truncatingIfNeeded: place)),
+                    apnsID: self.nextBytes(&bytes),
+                    related: isLong ? self.nextBytes(&bytes) : nil
+                )
+            )
+        }
+    }
+
+    private static func nextBytes(_ bytes: inout String.UTF8View.Iterator) -> APNsID {
+        APNsID(first: self.nextWord(&bytes), second: self.nextWord(&bytes), upperCase: 0)
+    }
+
+    /// The next eight bytes, the first lowest; zeros behind the last.
+    private static func nextWord(_ bytes: inout String.UTF8View.Iterator) -> UInt64 {
+        var word: UInt64 = 0
+        for shift in stride(from: 0, to: UInt64.bitWidth, by: 8) {
+            guard let byte = bytes.next() else { break }
+            word |= UInt64(byte) << UInt64(shift)
+        }
+        return word
+    }
+
+    /// The bytes of a part of a name of `length` bytes; nil when some are missing.
+    static func bytes(of part: HistoryEvent, length: Int, place: Int) -> [UInt8]? {
+        let count = min(length - place * self.partBytes, self.partBytes)
+        guard let apnsID = part.apnsID else { return nil }
+        var words = [apnsID.first, apnsID.second]
+        if let related = part.related { words += [related.first, related.second] }
+        guard count <= words.count * 8 else { return nil }
+        return (0..<count).map { UInt8(truncatingIfNeeded: words[$0 / 8] >> UInt64($0 % 8 * 8)) }
+    }
+}
+
+extension HistoryEvent {
+    /// Whether it is a part of a name, and nothing that happened.
+    package var isNamePart: Bool { self.code == 13 }
+
+    /// How many events right behind this one are not to be cut off from it: of a name's part the parts that follow, and
+    /// the event that has the name.
+    package var followers: Int {
+        guard self.isNamePart, case .namePart(let length, let place) = self.kind else { return 0 }
+        return NameParts.count(ofBytes: Int(length)) - Int(place)
+    }
+}
+
+/// Something that happened to a device, with the name of what it happened to.
+package struct HistoryEntry: Hashable, Sendable {
+    package let event: HistoryEvent
+    /// The identifier of the task, or the session's name; nil of everything else, and when the history has it no more.
+    package let name: String?
+
+    package init(_ event: HistoryEvent, name: String? = nil) {
+        self.event = event
+        self.name = name
+    }
+}
+
+/// Makes entries of the events of one device, which come the newest first: each is whole when its name is, or when the
+/// event before it is there.
+package struct HistoryEntries {
+    private var entries: [HistoryEntry] = []
+    /// An event whose name is missing yet, wholly or partly.
+    private var open: HistoryEvent?
+    /// The parts of the open event's name, the last first.
+    private var parts: [[UInt8]] = []
+    /// The length and the place of the part that was taken last.
+    private var last: (length: UInt8, place: UInt8)?
+
+    package init() {}
+
+    /// How many things happened, whole or not.
+    package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
+
+    /// Takes the event before the one that was taken last.
+    package mutating func append(_ event: HistoryEvent) {
+        guard case .namePart(let length, let place) = event.kind else {
+            self.close(nil)
+            self.open = event
+            if event.kind.task == nil { self.close(nil) }
+            return
+        }
+        guard let open = self.open else { return }
+        let isNext =
+            if let last = self.last {
+                length == last.length && Int(place) == Int(last.place) - 1
+            } else {
+                Int(place) == NameParts.count(ofBytes: Int(length)) - 1
+            }
+        guard isNext, event.at == open.at, event.device == open.device,
+            let bytes = NameParts.bytes(of: event, length: Int(length), place: Int(place))
+        else { return self.close(nil) }
+        self.parts.append(bytes)
+        self.last = (length, place)
+        if place == 0 { self.close(String(validating: self.parts.reversed().joined(), as: UTF8.self)) }
+    }
+
+    /// Takes what is there for all there is.
+    ///
+    /// - Returns: the entries, the newest first.
+    package mutating func finish() -> [HistoryEntry] {
+        self.close(nil)
+        return self.entries
+    }
+
+    private mutating func close(_ name: String?) {
+        if let open = self.open { self.entries.append(HistoryEntry(open, name: name)) }
+        self.open = nil
+        self.parts.removeAll(keepingCapacity: true)
+        self.last = nil
+    }
+}
+
+extension HistoryEvent.Kind {
+    /// Of what happened to a task or a session its kind, which an event with a name before it has; else nil.
+    package var task: TaskKind? {
+        switch self {
+        case .taskLaunch(let kind, _), .taskResult(let kind, _), .taskSubmitted(let kind, _), .taskDropped(let kind, _),
+            .taskExtended(let kind, _):
+            kind
+        case .transfersFinished: .urlSession
+        case .registered, .removed, .push, .launch, .result, .discard, .conditions, .extended, .namePart: nil
+        }
+    }
+}

@@ -1,5 +1,5 @@
-import Policy
-import Wire
+package import Policy
+package import Wire
 
 /// The rows that a step of a shared store took, as they were, and what is counted of all devices besides.
 final class SharedStep {
@@ -87,4 +87,238 @@ final class SharedStep {
     }
 
     func forgetDigests() { self.digests.removeAll() }
+}
+
+/// A device as a store keeps it that several gateways share.
+package struct SharedDevice: Sendable {
+    package let token: DeviceToken
+    /// What `DeviceRecord` stores.
+    package let record: [UInt8]
+    /// What `TaskRow` stores; empty when there is nothing.
+    package let tasks: [UInt8]
+    /// What follows from both, as of when they were last stored: `DerivedState`.
+    package let derived: [UInt8]
+
+    package init(token: DeviceToken, record: [UInt8], tasks: [UInt8], derived: [UInt8]) {
+        self.token = token
+        self.record = record
+        self.tasks = tasks
+        self.derived = derived
+    }
+}
+
+/// What a step changed of one device.
+package struct SharedDeviceChange: Sendable {
+    /// A lane that waits for nothing but a slot.
+    package struct ReadyLane: Hashable, Sendable {
+        package let target: LaunchTarget
+        package let since: Instant
+
+        package init(target: LaunchTarget, since: Instant) {
+            self.target = target
+            self.since = since
+        }
+    }
+
+    /// A moment that stays what it was, or does not.
+    package enum Due: Hashable, Sendable {
+        case unchanged
+        /// nil when nothing is due at any time.
+        case at(Instant?)
+    }
+
+    package let device: SharedDevice
+    package let topic: TopicIndex
+    /// The device was not there before.
+    package let isNew: Bool
+    package let due: Due
+    /// All lanes of the device that wait for a slot; nil when they are those there were.
+    package let ready: [ReadyLane]?
+    /// Wakes that were launched, and their deadlines.
+    package let launched: [(wake: WakeID, deadline: Instant)]
+    /// Wakes that were in flight before, and are no more.
+    package let ended: [WakeID]
+
+    /// Whether something follows from it for others than the device: slots, wakes and moments.
+    package var hasNews: Bool {
+        self.due != .unchanged || self.ready != nil || !self.launched.isEmpty || !self.ended.isEmpty
+    }
+
+    package init(
+        device: SharedDevice,
+        topic: TopicIndex,
+        isNew: Bool,
+        due: Due,
+        ready: [ReadyLane]?,
+        launched: [(wake: WakeID, deadline: Instant)],
+        ended: [WakeID]
+    ) {
+        self.device = device
+        self.topic = topic
+        self.isNew = isNew
+        self.due = due
+        self.ready = ready
+        self.launched = launched
+        self.ended = ended
+    }
+}
+
+/// What follows from a device's records under the policy that was in force when they were last stored, and what is
+/// kept beside them: as the books have counted it, so that they can be corrected to the digit.
+struct DerivedState {
+    /// The gauges of a device's requests and sessions, and those of them that wait for nothing but a slot.
+    final class Tasks {
+        let counted: TaskGauges
+        let ready: [TaskRow.Ready]
+
+        init(counted: TaskGauges, ready: [TaskRow.Ready]) {
+            self.counted = counted
+            self.ready = ready
+        }
+    }
+
+    var isPending = false
+    var isInFlight = false
+    var isReady = false
+    var held: HoldCode?
+    /// The same as in `DeviceRecord`; 0 while the device's push does not wait for a slot.
+    var readySince: UInt32 = 0
+    var rateWindowStart: UInt32 = 0
+    var rateWindowCount: UInt16 = 0
+    /// When something is due.
+    var due: Instant?
+    /// nil for a device without requests, sessions and habits.
+    var tasks: Tasks?
+    /// `Parameters.digest`; nothing follows from the policy for a device that has nothing waiting or in flight.
+    var policy: UInt64 = 0
+}
+
+extension DerivedState {
+    /// Whether a store that has `other` has this; the policy's digest alone is nothing that it has to keep.
+    func isSame(as other: DerivedState) -> Bool {
+        self.isPending == other.isPending && self.isInFlight == other.isInFlight && self.held == other.held
+            && self.rateWindowStart == other.rateWindowStart && self.rateWindowCount == other.rateWindowCount
+            && self.due == other.due && self.isSameReady(as: other)
+            && self.tasks?.counted == other.tasks?.counted
+    }
+
+    /// Whether the same waits for a slot, and since the same moments.
+    func isSameReady(as other: DerivedState) -> Bool {
+        guard self.isReady == other.isReady, self.readySince == other.readySince else { return false }
+        let (ready, others) = (self.tasks?.ready ?? [], other.tasks?.ready ?? [])
+        return ready.count == others.count && zip(ready, others).allSatisfy { $0 == $1 }
+    }
+}
+
+// MARK: - Stored
+
+/// How it is kept: a version and flags (1 byte each), and by flag the digest (8), the moment that is due (8), the hold
+/// (1), since when the push waits for a slot (4), the push-rate window (4) and its count (2); of tasks the gauges, each
+/// count (8), and what waits for a slot behind its count (2), arrival and since when (8 each). Little-endian.
+extension DerivedState {
+    private static let version: UInt8 = 1
+
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+
+        static let isPending = Flags(rawValue: 1 << 0)
+        static let isInFlight = Flags(rawValue: 1 << 1)
+        static let isReady = Flags(rawValue: 1 << 2)
+        static let due = Flags(rawValue: 1 << 3)
+        static let held = Flags(rawValue: 1 << 4)
+        static let rate = Flags(rawValue: 1 << 5)
+        static let tasks = Flags(rawValue: 1 << 6)
+        static let policy = Flags(rawValue: 1 << 7)
+    }
+
+    func store(to buffer: inout ByteBuffer) {
+        var flags: Flags = []
+        if self.isPending { flags.insert(.isPending) }
+        if self.isInFlight { flags.insert(.isInFlight) }
+        if self.isReady { flags.insert(.isReady) }
+        if self.due != nil { flags.insert(.due) }
+        if self.held != nil { flags.insert(.held) }
+        if self.rateWindowCount > 0 { flags.insert(.rate) }
+        if self.tasks != nil { flags.insert(.tasks) }
+        if self.isPending || self.tasks != nil { flags.insert(.policy) }
+        buffer.append(Self.version)
+        buffer.append(flags.rawValue)
+        if flags.contains(.policy) { buffer.appendLittleEndian(self.policy) }
+        if let due = self.due { buffer.appendLittleEndian(due.milliseconds) }
+        if let held = self.held { buffer.append(held.storedCode) }
+        if self.isReady { buffer.appendLittleEndian(self.readySince) }
+        if flags.contains(.rate) {
+            buffer.appendLittleEndian(self.rateWindowStart)
+            buffer.appendLittleEndian(self.rateWindowCount)
+        }
+        guard let tasks = self.tasks else { return }
+        tasks.counted.store(to: &buffer)
+        buffer.appendLittleEndian(UInt16(tasks.ready.count))
+        for ready in tasks.ready {
+            buffer.appendLittleEndian(ready.arrival)
+            buffer.appendLittleEndian(ready.since.milliseconds)
+        }
+    }
+
+    /// What `store` wrote; nil when it did not.
+    init?(stored bytes: ByteView) {
+        var reader = RecordReader(bytes)
+        guard reader.integer(UInt8.self) == Self.version else { return nil }
+        let flags = Flags(rawValue: reader.integer())
+        self.isPending = flags.contains(.isPending)
+        self.isInFlight = flags.contains(.isInFlight)
+        self.isReady = flags.contains(.isReady)
+        if flags.contains(.policy) { self.policy = reader.integer() }
+        if flags.contains(.due) { self.due = Instant(milliseconds: reader.integer()) }
+        if flags.contains(.held) {
+            guard let held = HoldCode(storedCode: reader.integer()) else { return nil }
+            self.held = held
+        }
+        if self.isReady { self.readySince = reader.integer() }
+        if flags.contains(.rate) {
+            self.rateWindowStart = reader.integer()
+            self.rateWindowCount = reader.integer()
+        }
+        if flags.contains(.tasks) {
+            let counted = TaskGauges(&reader)
+            let count: UInt16 = reader.integer()
+            var ready: [TaskRow.Ready] = []
+            for _ in 0..<count where reader.hasMore {
+                ready.append((reader.integer(), Instant(milliseconds: reader.integer())))
+            }
+            guard ready.count == Int(count) else { return nil }
+            self.tasks = Tasks(counted: counted, ready: ready)
+        }
+        guard reader.isWhole else { return nil }
+    }
+}
+
+extension TaskGauges {
+    /// The holds in the order in which they are stored, which never changes. A pause is of a topic, and no device has a
+    /// count of it.
+    private static let storedHolds: [TaskHoldCode] = [
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
+    ]
+
+    fileprivate func store(to buffer: inout ByteBuffer) {
+        for kind in TaskKind.allCases {
+            buffer.appendLittleEndian(self.waiting[kind])
+            buffer.appendLittleEndian(self.inFlight[kind])
+        }
+        for hold in Self.storedHolds { buffer.appendLittleEndian(self.held[hold]) }
+        buffer.appendLittleEndian(self.transfersWaiting)
+        buffer.appendLittleEndian(self.transfersInFlight)
+        buffer.appendLittleEndian(Int64(self.bytes))
+    }
+
+    fileprivate init(_ reader: inout RecordReader) {
+        for kind in TaskKind.allCases {
+            self.waiting[kind] = reader.integer()
+            self.inFlight[kind] = reader.integer()
+        }
+        for hold in Self.storedHolds { self.held[hold] = reader.integer() }
+        self.transfersWaiting = reader.integer()
+        self.transfersInFlight = reader.integer()
+        self.bytes = Int(reader.integer(Int64.self))
+    }
 }

@@ -279,3 +279,307 @@ extension TaskRow {
         return gauges
     }
 }
+
+/// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when
+/// the device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times
+/// 8); by flag, when a processing task last launched (8); the numbers of arrivals (3 times 8); what waits and the wakes
+/// in flight, each list behind its count (2); the ids of session events behind their count (1).
+extension TaskRow {
+    private struct Flags: OptionSet {
+        let rawValue: UInt8
+
+        static let usage = Flags(rawValue: 1 << 0)
+        static let processing = Flags(rawValue: 1 << 1)
+        static let known: Flags = [.usage, .processing]
+    }
+
+    /// Appends the row as it is kept.
+    func store(to buffer: inout ByteBuffer) {
+        let policy = self.policy
+        var flags: Flags = []
+        if policy.usage != Usage() { flags.insert(.usage) }
+        if policy.lastProcessing != .distantPast { flags.insert(.processing) }
+        buffer.append(flags.rawValue)
+        if flags.contains(.usage) {
+            buffer.appendLittleEndian(policy.usage.last.milliseconds)
+            buffer.appendLittleEndian(policy.usage.lastHour)
+            buffer.appendLittleEndian(policy.usage.hours.low)
+            buffer.appendLittleEndian(policy.usage.hours.middle)
+            buffer.appendLittleEndian(policy.usage.hours.high)
+        }
+        if flags.contains(.processing) { buffer.appendLittleEndian(policy.lastProcessing.milliseconds) }
+        buffer.appendLittleEndian(policy.arrivals.latest)
+        buffer.appendLittleEndian(policy.arrivals.pendingPush)
+        buffer.appendLittleEndian(policy.arrivals.pushInFlight)
+        buffer.appendLittleEndian(UInt16(policy.waiting.count))
+        for task in policy.waiting { self.store(task, to: &buffer) }
+        buffer.appendLittleEndian(UInt16(policy.inFlight.count))
+        for wake in policy.inFlight { self.store(wake, to: &buffer) }
+        buffer.append(UInt8(self.eventIDs.count))
+        for id in self.eventIDs { buffer.append(text: id) }
+    }
+
+    /// The row that `store` wrote; nil when it is none, or holds what no device can come to: the policy counts on that.
+    convenience init?(stored bytes: ByteView) {
+        self.init()
+        var reader = RecordReader(bytes)
+        let flags = Flags(rawValue: reader.integer())
+        guard flags.isSubset(of: .known) else { return nil }
+        var usage = Usage()
+        if flags.contains(.usage) {
+            usage = Usage(
+                last: reader.moment(),
+                lastHour: reader.integer(-Self.hourMax...Self.hourMax),
+                hours: HourRing(low: reader.integer(), middle: reader.integer(), high: reader.integer())
+            )
+        }
+        let lastProcessing = flags.contains(.processing) ? reader.moment() : .distantPast
+        var arrivals = Arrivals()
+        arrivals.latest = reader.integer(0...Self.arrivalMax)
+        arrivals.pendingPush = reader.integer(0...arrivals.latest)
+        arrivals.pushInFlight = reader.integer(0...arrivals.latest)
+        guard let waiting = self.waiting(&reader), let inFlight = self.inFlight(&reader) else { return nil }
+        for _ in 0..<reader.integer(0...UInt8(Self.eventIDsMax)) { self.keepEvent(reader.text()) }
+        let numbers = (waiting + inFlight.map(\.task)).map(\.arrival)
+        guard reader.isWhole, Set(numbers).count == numbers.count, numbers.allSatisfy({ $0 <= arrivals.latest }) else {
+            return nil
+        }
+        self.policy = BackgroundTasks(
+            waiting: waiting,
+            inFlight: inFlight,
+            lastProcessing: lastProcessing,
+            usage: usage,
+            arrivals: arrivals
+        )
+    }
+
+    /// The number of no hour that a moment of a record lies in.
+    private static let hourMax: Int64 = 1 << 40
+    /// More than ever arrive.
+    private static let arrivalMax: UInt64 = 1 << 48
+}
+
+// MARK: - Tasks
+
+extension TaskRow {
+    private struct TaskFlags: OptionSet {
+        let rawValue: UInt8
+
+        static let title = TaskFlags(rawValue: 1 << 0)
+        static let subtitle = TaskFlags(rawValue: 1 << 1)
+        static let resources = TaskFlags(rawValue: 1 << 2)
+        static let progress = TaskFlags(rawValue: 1 << 3)
+        static let trace = TaskFlags(rawValue: 1 << 4)
+        /// The task launched before, and no launch told of progress.
+        static let nothingTold = TaskFlags(rawValue: 1 << 5)
+        static let known = TaskFlags(rawValue: 1 << 6 - 1)
+    }
+
+    /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and
+    /// by flag title, subtitle, resources behind their count (1), the last progress, and the trace behind its count
+    /// (2).
+    private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
+        buffer.append(task.kind.storedCode)
+        buffer.append(task.needs.rawValue)
+        buffer.append(text: self.text(task.name))
+        buffer.appendLittleEndian(task.arrivedAt.milliseconds)
+        buffer.appendLittleEndian(task.waitsSince.milliseconds)
+        buffer.appendLittleEndian(task.arrival)
+        buffer.appendLittleEndian(task.transfers)
+        buffer.appendLittleEndian(task.attempts)
+        let note = self.note(task)
+        let details = note?.details ?? TaskDetails()
+        var flags: TaskFlags = []
+        if details.title != nil { flags.insert(.title) }
+        if details.subtitle != nil { flags.insert(.subtitle) }
+        if !details.resources.isEmpty { flags.insert(.resources) }
+        switch note?.resumption {
+        case nil: break
+        case .nothingTold?: flags.insert(.nothingTold)
+        case .progress?: flags.insert(.progress)
+        }
+        if !details.trace.isEmpty { flags.insert(.trace) }
+        buffer.append(flags.rawValue)
+        if let title = details.title { buffer.append(text: title) }
+        if let subtitle = details.subtitle { buffer.append(text: subtitle) }
+        if !details.resources.isEmpty {
+            buffer.append(UInt8(details.resources.count))
+            for resource in details.resources { buffer.append(text: resource) }
+        }
+        if case .progress(let progress)? = note?.resumption { buffer.append(progress) }
+        guard !details.trace.isEmpty else { return }
+        buffer.appendLittleEndian(UInt16(details.trace.count))
+        buffer.append(details.trace)
+    }
+
+    private func task(_ reader: inout RecordReader, attemptsMin: UInt32) -> BackgroundTask? {
+        guard let kind = TaskKind(storedCode: reader.integer()) else { return nil }
+        let needs = TaskNeeds(rawValue: reader.integer(0...3))
+        let text = reader.text()
+        let isSession = kind == .urlSession
+        let task = BackgroundTask(
+            name: self.keepName(text),
+            kind: kind,
+            needs: needs,
+            arrivedAt: reader.moment(),
+            waitsSince: reader.distantMoment(),
+            arrival: reader.integer(1...Self.arrivalMax),
+            transfers: isSession ? reader.integer(1...Self.arrivalMax) : reader.integer(0...0),
+            attempts: reader.integer(attemptsMin...UInt32(Parameters.countMax))
+        )
+        let flags = TaskFlags(rawValue: reader.integer())
+        guard !text.isEmpty, flags.isSubset(of: .known), !isSession || flags.isEmpty else { return nil }
+        var details = TaskDetails()
+        if flags.contains(.title) { details.title = reader.text() }
+        if flags.contains(.subtitle) { details.subtitle = reader.text() }
+        if flags.contains(.resources) {
+            details.resources = (0..<reader.integer(1...UInt8.max)).map { _ in reader.text() }
+        }
+        guard !flags.isSuperset(of: [.progress, .nothingTold]) else { return nil }
+        var resumption: TaskResumption? = flags.contains(.nothingTold) ? .nothingTold : nil
+        if flags.contains(.progress) { resumption = .progress(reader.progress()) }
+        if flags.contains(.trace) {
+            details.trace = reader.view(Int(reader.integer(UInt16.self))).array
+            guard details.trace.withByteView({ PushTrace($0) != nil }) else { return nil }
+        }
+        self.restore(Note(arrival: task.arrival, details: details, resumption: resumption))
+        return task
+    }
+
+    private func waiting(_ reader: inout RecordReader) -> [BackgroundTask]? {
+        var tasks: [BackgroundTask] = []
+        for _ in 0..<reader.integer(UInt16.self) {
+            guard let task = self.task(&reader, attemptsMin: 0), task.arrival > tasks.last?.arrival ?? 0 else {
+                return nil
+            }
+            let namesake = tasks.first {
+                $0.name == task.name && ($0.kind == .urlSession) == (task.kind == .urlSession)
+            }
+            guard namesake == nil else { return nil }
+            tasks.append(task)
+        }
+        return tasks
+    }
+}
+
+// MARK: - Wakes
+
+extension TaskRow {
+    private struct WakeFlags: OptionSet {
+        let rawValue: UInt8
+
+        static let isCancelled = WakeFlags(rawValue: 1 << 0)
+        static let isOfRemovedDevice = WakeFlags(rawValue: 1 << 1)
+        /// The launch cost what the short lane's do; what that was before follows.
+        static let short = WakeFlags(rawValue: 1 << 2)
+        /// The launch cost what a processing task's does; when the one before was follows.
+        static let processing = WakeFlags(rawValue: 1 << 3)
+        static let resumedFrom = WakeFlags(rawValue: 1 << 4)
+        static let progress = WakeFlags(rawValue: 1 << 5)
+        /// The task launched before, and no launch before this one told of progress.
+        static let resumedFromNothing = WakeFlags(rawValue: 1 << 6)
+        static let known = WakeFlags(rawValue: 1 << 7 - 1)
+    }
+
+    /// The task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2), flags
+    /// (1), and by flag what the launch cost, and the progress that was told before and in this launch.
+    private func store(_ wake: TaskWake, to buffer: inout ByteBuffer) {
+        guard let flight = self.flight(of: wake.task.arrival) else {
+            preconditionFailure("a wake in flight has an id")
+        }
+        self.store(wake.task, to: &buffer)
+        buffer.appendLittleEndian(flight.wake.first)
+        buffer.appendLittleEndian(flight.wake.second)
+        buffer.appendLittleEndian(wake.launchedAt.milliseconds)
+        buffer.appendLittleEndian(wake.deadline.milliseconds)
+        buffer.appendLittleEndian(wake.progress)
+        buffer.appendLittleEndian(wake.tolerated.rawValue)
+        var flags: WakeFlags = []
+        if wake.isCancelled { flags.insert(.isCancelled) }
+        if wake.isOfRemovedDevice { flags.insert(.isOfRemovedDevice) }
+        switch wake.charge {
+        case .nothing: break
+        case .short: flags.insert(.short)
+        case .processing: flags.insert(.processing)
+        }
+        switch flight.resumedFrom {
+        case nil: break
+        case .nothingTold?: flags.insert(.resumedFromNothing)
+        case .progress?: flags.insert(.resumedFrom)
+        }
+        if flight.progress != nil { flags.insert(.progress) }
+        buffer.append(flags.rawValue)
+        switch wake.charge {
+        case .nothing: break
+        case .short(let before): DeviceRecord.store(before, to: &buffer)
+        case .processing(let lastBefore): buffer.appendLittleEndian(lastBefore.milliseconds)
+        }
+        if case .progress(let progress)? = flight.resumedFrom { buffer.append(progress) }
+        if let progress = flight.progress { buffer.append(progress) }
+    }
+
+    private func wake(_ reader: inout RecordReader) -> TaskWake? {
+        guard let task = self.task(&reader, attemptsMin: 1) else { return nil }
+        let id = WakeID(random: (reader.integer(), reader.integer()))
+        var wake = TaskWake(task: task, launchedAt: reader.moment(), deadline: reader.moment(), charge: .nothing)
+        wake.progress = reader.integer()
+        wake.tolerated = TaskHolds(rawValue: reader.integer(0...UInt16(1 << TaskHold.allCases.count - 1)))
+        let flags = WakeFlags(rawValue: reader.integer())
+        guard flags.isSubset(of: .known), !flags.isSuperset(of: [.short, .processing]) else { return nil }
+        wake.isCancelled = flags.contains(.isCancelled)
+        wake.isOfRemovedDevice = flags.contains(.isOfRemovedDevice)
+        if flags.contains(.short) { wake.charge = .short(before: DeviceRecord.spacing(&reader)) }
+        if flags.contains(.processing) {
+            wake.charge = .processing(lastBefore: Instant(milliseconds: reader.integer()))
+        }
+        guard !flags.isSuperset(of: [.resumedFrom, .resumedFromNothing]) else { return nil }
+        var resumedFrom: TaskResumption? = flags.contains(.resumedFromNothing) ? .nothingTold : nil
+        if flags.contains(.resumedFrom) { resumedFrom = .progress(reader.progress()) }
+        let progress = flags.contains(.progress) ? reader.progress() : nil
+        self.takeOff(Flight(arrival: task.arrival, wake: id, resumedFrom: resumedFrom, progress: progress))
+        return wake
+    }
+
+    private func inFlight(_ reader: inout RecordReader) -> [TaskWake]? {
+        var wakes: [TaskWake] = []
+        for _ in 0..<reader.integer(UInt16.self) {
+            guard let wake = self.wake(&reader), wake.task.kind.lane >= wakes.last?.task.kind.lane ?? .short else {
+                return nil
+            }
+            wakes.append(wake)
+        }
+        // No parameter lets more of these run at a time.
+        let isCrowded = [Lane.short, .processing].contains { lane in wakes.count { $0.task.kind.lane == lane } > 1 }
+        return isCrowded ? nil : wakes
+    }
+}
+
+// MARK: - Parts
+
+extension ByteBuffer {
+    /// A text of at most 65,535 bytes behind its byte count.
+    fileprivate mutating func append(text: String) {
+        self.appendLittleEndian(UInt16(text.utf8.count))
+        self.append(text)
+    }
+
+    /// Completed and total (8 bytes each), title and subtitle, each empty when there is none.
+    fileprivate mutating func append(_ progress: TaskProgress) {
+        self.appendLittleEndian(progress.completed)
+        self.appendLittleEndian(progress.total)
+        self.append(text: progress.title ?? "")
+        self.append(text: progress.subtitle ?? "")
+    }
+}
+
+extension RecordReader {
+    fileprivate mutating func text() -> String { self.view(Int(self.integer(UInt16.self))).string }
+
+    fileprivate mutating func progress() -> TaskProgress {
+        var progress = TaskProgress(completed: self.integer(), total: self.integer())
+        let (title, subtitle) = (self.text(), self.text())
+        if !title.isEmpty { progress.title = title }
+        if !subtitle.isEmpty { progress.subtitle = subtitle }
+        return progress
+    }
+}

@@ -206,3 +206,212 @@ extension TopicTable {
         _ = self.takeChanges()
     }
 }
+
+/// Finds a topic by the bytes of its name, without making a string of them.
+package struct TopicNames: ~Copyable {
+    private var cells: [UInt32] = Array(repeating: 0, count: 64)
+    /// The names, one behind the other, and where each ends.
+    private var text = ByteBuffer()
+    private var ends: [Int] = []
+    /// Keeps strangers from choosing names that collide.
+    private let key: HashKey
+
+    /// No names.
+    ///
+    /// - Parameter key: what names are hashed with.
+    package init(key: HashKey) {
+        self.key = key
+    }
+
+    /// The number of the topic with this name; nil when there is none.
+    package func find(_ name: ByteView) -> TopicIndex? {
+        var place = self.place(name)
+        while self.cells[place] != 0 {
+            let topic = self.cells[place] - 1
+            if self.isName(name, of: TopicIndex(rawValue: topic)) { return TopicIndex(rawValue: topic) }
+            place = (place + 1) & (self.cells.count - 1)
+        }
+        return nil
+    }
+
+    func isName(_ name: ByteView, of topic: TopicIndex) -> Bool {
+        self.name(Int(topic.rawValue)) == name
+    }
+
+    /// Adds a name that is not there yet; topics are numbered in the order of their adding.
+    package mutating func insert(_ name: ByteView) -> TopicIndex {
+        self.text.append(name)
+        self.ends.append(self.text.count)
+        if self.ends.count * 2 > self.cells.count {
+            self.cells = Array(repeating: 0, count: self.cells.count * 2)
+            for number in self.ends.indices.dropLast() { self.link(number) }
+        }
+        self.link(self.ends.count - 1)
+        return TopicIndex(rawValue: UInt32(self.ends.count - 1))
+    }
+
+    private func name(_ number: Int) -> ByteView {
+        self.text.view[(number == 0 ? 0 : self.ends[number - 1])..<self.ends[number]]
+    }
+
+    private mutating func link(_ number: Int) {
+        var place = self.place(self.name(number))
+        while self.cells[place] != 0 { place = (place + 1) & (self.cells.count - 1) }
+        self.cells[place] = UInt32(number + 1)
+    }
+
+    private func place(_ name: ByteView) -> Int {
+        Int(truncatingIfNeeded: self.key.hash(name)) & (self.cells.count - 1)
+    }
+}
+
+/// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
+/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then
+/// parts behind their codes (1): of each kind of task that ever launched a wake its code, its launches (8) and its
+/// results as such a list; behind `requestsCode`, when there ever was a request, `replaced` and `cancelled` (8 each)
+/// and lists of what was submitted, refused and discarded; behind `sessionsCode`, when a transfer ever finished,
+/// `finished`, `refused` and `completed` (8 each) and the list of what was discarded; `pausedCode` alone while the
+/// topic is paused. What waits, is in flight, registered or held is counted from the devices.
+///
+/// Programs that do not know a code refuse the record. So what came later than they did is written where there is
+/// something to say of it, and nowhere else: a state in which no push was ever cancelled has no count of those.
+extension Topic {
+    /// Beyond the codes of kinds.
+    private static let requestsCode: UInt8 = 32
+    private static let sessionsCode: UInt8 = 33
+    private static let pausedCode: UInt8 = 34
+
+    /// Appends the topic as it is kept, with its name.
+    func store(_ name: String, to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(UInt16(name.utf8.count))
+        buffer.append(name)
+        for count in [
+            self.books.accepted, self.books.noWake, self.books.completed, self.books.coalesced, self.books.launched,
+        ] {
+            buffer.appendLittleEndian(count)
+        }
+        Self.store(self.books.discarded, leavingOut: [.cancelled], to: &buffer)
+        Self.store(self.books.results, to: &buffer)
+        for kind in TaskKind.allCases where self.books.tasks.launched[kind] > 0 {
+            buffer.append(kind.storedCode)
+            buffer.appendLittleEndian(self.books.tasks.launched[kind])
+            Self.store(self.books.tasks[kind], to: &buffer)
+        }
+        Self.store(self.books.requests, to: &buffer)
+        Self.store(self.books.sessions, to: &buffer)
+        if self.isPaused { buffer.append(Self.pausedCode) }
+    }
+
+    private static func store(_ requests: TaskBooks, to buffer: inout ByteBuffer) {
+        guard requests.submitted.sum + requests.refused.sum > 0 else { return }
+        buffer.append(self.requestsCode)
+        buffer.appendLittleEndian(requests.replaced)
+        buffer.appendLittleEndian(requests.cancelled)
+        self.store(requests.submitted, to: &buffer)
+        self.store(requests.refused, to: &buffer)
+        self.store(requests.discarded, to: &buffer)
+    }
+
+    private static func store(_ sessions: SessionBooks, to buffer: inout ByteBuffer) {
+        guard sessions.finished + sessions.refused > 0 else { return }
+        buffer.append(self.sessionsCode)
+        buffer.appendLittleEndian(sessions.finished)
+        buffer.appendLittleEndian(sessions.refused)
+        buffer.appendLittleEndian(sessions.completed)
+        self.store(sessions.discarded, to: &buffer)
+    }
+
+    /// What `store` wrote of a topic.
+    struct Stored {
+        let name: [UInt8]
+        var books = Books()
+        var isPaused = false
+    }
+
+    /// What `store` wrote; nil when it did not, or when no topic comes to such a name or count.
+    static func read(stored bytes: ByteView) -> Stored? {
+        var reader = RecordReader(bytes)
+        var stored = Stored(name: reader.view(Int(reader.integer(UInt16.self))).array)
+        var books = Books()
+        books.accepted = reader.count()
+        books.noWake = reader.count()
+        books.completed = reader.count()
+        books.coalesced = reader.count()
+        books.launched = reader.count()
+        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader),
+            Self.readParts(&books, &stored.isPaused, &reader), reader.isWhole,
+            String(validating: stored.name, as: UTF8.self) != nil
+        else { return nil }
+        stored.books = books
+        return stored
+    }
+
+    private static func readParts(
+        _ books: inout Books,
+        _ isPaused: inout Bool,
+        _ reader: inout RecordReader
+    ) -> Bool {
+        while reader.hasMore {
+            let code: UInt8 = reader.integer()
+            let isRead =
+                switch code {
+                case self.requestsCode: self.read(&books.requests, &reader)
+                case self.sessionsCode: self.read(&books.sessions, &reader)
+                case self.pausedCode: self.read(&isPaused)
+                default: TaskKind(storedCode: code).map { self.read(&books.tasks, $0, &reader) } ?? false
+                }
+            guard isRead else { return false }
+        }
+        return true
+    }
+
+    /// - Returns: false when it was read before.
+    private static func read(_ isPaused: inout Bool) -> Bool {
+        defer { isPaused = true }
+        return !isPaused
+    }
+
+    private static func read(_ tasks: inout TaskWakeBooks, _ kind: TaskKind, _ reader: inout RecordReader) -> Bool {
+        guard tasks.launched[kind] == 0 else { return false }
+        tasks.launched[kind] = reader.count()
+        return tasks.launched[kind] > 0 && self.read(&tasks[kind], &reader)
+    }
+
+    private static func read(_ requests: inout TaskBooks, _ reader: inout RecordReader) -> Bool {
+        guard requests == TaskBooks() else { return false }
+        requests.replaced = reader.count()
+        requests.cancelled = reader.count()
+        return self.read(&requests.submitted, &reader) && self.read(&requests.refused, &reader)
+            && self.read(&requests.discarded, &reader) && requests != TaskBooks()
+    }
+
+    private static func read(_ sessions: inout SessionBooks, _ reader: inout RecordReader) -> Bool {
+        guard sessions == SessionBooks() else { return false }
+        sessions.finished = reader.count()
+        sessions.refused = reader.count()
+        sessions.completed = reader.count()
+        return self.read(&sessions.discarded, &reader) && sessions != SessionBooks()
+    }
+
+    /// - `later`: cases that are left out while nothing is counted of them.
+    private static func store<Case: StoredCase>(
+        _ counts: PerCase<Case>,
+        leavingOut later: [Case] = [],
+        to buffer: inout ByteBuffer
+    ) {
+        let keys = Case.allCases.filter { counts[$0] != 0 || !later.contains($0) }
+        buffer.append(UInt8(keys.count))
+        for key in keys {
+            buffer.append(key.storedCode)
+            buffer.appendLittleEndian(counts[key])
+        }
+    }
+
+    private static func read<Case: StoredCase>(_ counts: inout PerCase<Case>, _ reader: inout RecordReader) -> Bool {
+        for _ in 0..<reader.integer(UInt8.self) {
+            guard let key = Case(storedCode: reader.integer()) else { return false }
+            counts[key] = reader.count()
+        }
+        return true
+    }
+}

@@ -66,3 +66,135 @@ package enum TimePassedAction: Hashable, Sendable {
     /// The pending push expired.
     case pendingExpired(PushHandle)
 }
+
+/// How the worker's part of a task ended, as the worker says it.
+package enum TaskResult: String, Sendable, CaseIterable {
+    case success, failure
+}
+
+/// How a wake of a task or a session ended.
+package enum TaskOutcome: String, Sendable, CaseIterable {
+    case success, failure, expired
+    /// What it needs ceased to be.
+    case interrupted
+    case cancelled, lost
+}
+
+/// Why a request was not taken.
+package enum TaskRefusal: String, Error, Sendable, CaseIterable {
+    case notPermitted = "NotPermitted"
+    case unavailable = "Unavailable"
+    case notForeground = "NotForeground"
+    case tooManyPendingTaskRequests = "TooManyPendingTaskRequests"
+    case immediateRunIneligible = "ImmediateRunIneligible"
+}
+
+/// Why a request or the transfers of a session were dropped.
+package enum TaskDiscardReason: String, Sendable, CaseIterable {
+    case exhausted, forceQuit, cancelled, unregistered
+}
+
+/// What became of a request that was submitted.
+package enum TaskSubmittedAction: Hashable, Sendable {
+    case refused(TaskRefusal)
+    /// The task launched at once, `replaced` gave way to it.
+    case launched(TaskWake, replaced: BackgroundTask?)
+    /// The task waits, `replaced` gave way to it.
+    case waits(BackgroundTask, replaced: BackgroundTask?)
+
+    /// What gave way to it.
+    package var replaced: BackgroundTask? {
+        switch self {
+        case .launched(_, let replaced), .waits(_, let replaced): replaced
+        case .refused: nil
+        }
+    }
+}
+
+/// What became of transfers that finished.
+package enum TransfersFinishedAction: Hashable, Sendable {
+    /// The transfers wait, as the first of their session.
+    case waits
+    /// The transfers that waited took them up.
+    case takenUp
+    /// Too many sessions wait.
+    case refused
+}
+
+/// What becomes of the task of a wake that ended.
+package enum TaskEndedAction: Hashable, Sendable {
+    /// The request is gone; the transfers are handled.
+    case ended(BackgroundTask)
+    /// The task waits again; `replaced`, which waited for the same and is older, gave way to it.
+    case waits(BackgroundTask, replaced: BackgroundTask?)
+    /// A newer request of its identifier waits, and it gave way.
+    case replaced(BackgroundTask)
+    /// What waits for the session took its transfers up.
+    case takenUp(BackgroundTask)
+    /// The task is dropped; `replaced`, which waited for the same and is older, gave way to it.
+    case discarded(BackgroundTask, TaskDiscardReason, replaced: BackgroundTask?)
+}
+
+/// What a cancellation did, in the order in which it happened.
+package struct TasksCancelledAction: Hashable, Sendable {
+    /// What waited, and is dropped.
+    package var dropped: [BackgroundTask] = []
+    /// The continued tasks that ended.
+    package var ended: [TaskWake] = []
+}
+
+/// What a report of conditions did, in the order in which it happened.
+package struct LaneConditionsAction: Hashable, Sendable {
+    /// The pending push, because the device became `forceQuit`.
+    package var discardedPush: PushHandle?
+    /// The continued requests that waited, for the same reason.
+    package var discarded: [BackgroundTask] = []
+    /// What was in flight and ended.
+    package var interrupted: [TaskWake] = []
+
+    /// Nothing but, perhaps, that a push was discarded.
+    package init(discardedPush: PushHandle? = nil) {
+        self.discardedPush = discardedPush
+    }
+}
+
+/// What the removal of a device did.
+package struct LanesUnregisteredAction: Hashable, Sendable {
+    /// The pending push.
+    package var discardedPush: PushHandle?
+    /// What waited, by arrival.
+    package var discarded: [BackgroundTask] = []
+
+    package init(discardedPush: PushHandle?, discarded: [BackgroundTask] = []) {
+        self.discardedPush = discardedPush
+        self.discarded = discarded
+    }
+}
+
+/// What an operator's wish to launch a request came to.
+package enum TaskLaunchForcedAction: Hashable, Sendable {
+    case launched(TaskWake)
+    /// There is no room in its lane.
+    case laneIsFull
+    /// No request of the identifier waits.
+    case notWaiting
+}
+
+/// What may launch.
+package enum LaunchCandidate: Hashable, Sendable {
+    /// The pending push.
+    case push
+    case task(BackgroundTask)
+}
+
+/// What the passing of time did.
+package enum LaneTimePassedAction: Hashable, Sendable {
+    /// Nothing more is due but, perhaps, a launch.
+    case nothing
+    /// The deadline of the push in flight passed.
+    case pushExpired(WakeEndedAction)
+    /// The deadline of a task in flight passed.
+    case taskExpired(TaskWake, TaskEndedAction)
+    /// The pending push expired.
+    case pendingExpired(PushHandle)
+}

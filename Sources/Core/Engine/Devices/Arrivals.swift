@@ -1,0 +1,318 @@
+package import Policy
+package import Wire
+
+/// A push that passed every check that needs no state.
+package struct IncomingPush {
+    package let apnsID: APNsID
+    /// Whether the sender chose the apns-id, and may repeat the push with it: the repetition is answered as before, and
+    /// not accepted again.
+    package let isNamedByClient: Bool
+    package let priority: Priority
+    package let expiration: ArrivingPush.Expiration
+    /// Empty when there is none; valid during the call.
+    package let collapseID: ByteView
+    /// Valid during the call.
+    package let payload: ByteView
+    /// Whether `aps.content-available` is 1.
+    package let wakes: Bool
+    /// The trace it belongs to, as `PushTrace` keeps it; empty when there is none, valid during the call.
+    package let trace: ByteView
+
+    package init(
+        apnsID: APNsID,
+        isNamedByClient: Bool,
+        priority: Priority,
+        expiration: ArrivingPush.Expiration,
+        collapseID: ByteView,
+        payload: ByteView,
+        wakes: Bool,
+        trace: ByteView = ByteView()
+    ) {
+        self.apnsID = apnsID
+        self.isNamedByClient = isNamedByClient
+        self.priority = priority
+        self.expiration = expiration
+        self.collapseID = collapseID
+        self.payload = payload
+        self.wakes = wakes
+        self.trace = trace
+    }
+}
+
+/// What is answered to an accepted push.
+package struct PushAnswer: Hashable, Sendable {
+    package let disposition: Disposition
+    /// When the push will be eligible, for `scheduled` and `coalesced` while nothing holds it.
+    package let eligibleAt: Instant?
+    /// The first hold that applies, for `scheduled` and `coalesced`.
+    package let held: HoldCode?
+    /// The wake that the push launched.
+    package let wake: WakeID?
+}
+
+extension PushAnswer {
+    /// What is answered to a push that did `action`, after which its device is in `state`; it names no wake.
+    ///
+    /// - `isLaneFree`: nothing of the short lane is in flight.
+    /// - `isPaused`: its topic is.
+    init(
+        _ action: PushReceivedAction,
+        _ state: DeviceState,
+        isLaneFree: Bool,
+        isPaused: Bool,
+        _ now: Instant,
+        _ parameters: Parameters
+    ) {
+        switch action {
+        case .launched: self.init(disposition: .launched, eligibleAt: nil, held: nil, wake: nil)
+        case .discarded: self.init(disposition: .discarded, eligibleAt: nil, held: nil, wake: nil)
+        case .waits(let absorbed):
+            guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
+            let eligibleAt = state.eligibleAt(pending.priority, parameters)
+            var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
+            if held == nil, isLaneFree, eligibleAt <= now { held = .worker }
+            if isPaused { held = .paused }
+            self.init(
+                disposition: absorbed == nil ? .scheduled : .coalesced,
+                eligibleAt: held == nil ? max(eligibleAt, now) : nil,
+                held: held,
+                wake: nil
+            )
+        }
+    }
+}
+
+/// What the provider of an accepted push is told of it.
+package enum Disposition: UInt8, Sendable, CaseIterable {
+    case launched, scheduled, coalesced, discarded, noWake
+
+    package var name: StaticString {
+        switch self {
+        case .launched: "launched"
+        case .scheduled: "scheduled"
+        case .coalesced: "coalesced"
+        case .discarded: "discarded"
+        case .noWake: "no-wake"
+        }
+    }
+}
+
+/// A request for a background task as a caller hands it over.
+package struct IncomingTask: Hashable, Sendable {
+    /// 1...255 characters of A-Z a-z 0-9 . - _
+    package let identifier: String
+    package let kind: TaskSubmission.Kind
+    /// Not before; nil is the moment of submission.
+    package let earliestBegin: Instant?
+    package let details: TaskDetails
+
+    package init(
+        identifier: String,
+        kind: TaskSubmission.Kind,
+        earliestBegin: Instant? = nil,
+        details: TaskDetails = TaskDetails()
+    ) {
+        self.identifier = identifier
+        self.kind = kind
+        self.earliestBegin = earliestBegin
+        self.details = details
+    }
+}
+
+/// What a request carries that the policy does not ask for: what a continued task shows to the person who waits for it
+/// and needs of its worker, and the trace that the request belongs to.
+package struct TaskDetails: Hashable, Sendable {
+    /// At most 256 bytes.
+    package var title: String?
+    /// At most 256 bytes.
+    package var subtitle: String?
+    /// What the stream must offer that takes it.
+    package var resources: [String]
+    /// What `PushTrace` keeps; empty when there is none.
+    package var trace: [UInt8]
+
+    package init(title: String? = nil, subtitle: String? = nil, resources: [String] = [], trace: [UInt8] = []) {
+        self.title = title
+        self.subtitle = subtitle
+        self.resources = resources
+        self.trace = trace
+    }
+}
+
+/// How far a continued task is.
+package struct TaskProgress: Hashable, Sendable {
+    package var completed: UInt64
+    package var total: UInt64
+    package var title: String?
+    package var subtitle: String?
+
+    package init(completed: UInt64, total: UInt64, title: String? = nil, subtitle: String? = nil) {
+        self.completed = completed
+        self.total = total
+        self.title = title
+        self.subtitle = subtitle
+    }
+}
+
+/// What a continued task that launched before goes on from.
+package enum TaskResumption: Hashable, Sendable {
+    /// No launch told of progress.
+    case nothingTold
+    /// The last that was told.
+    case progress(TaskProgress)
+}
+
+/// What a submission came to.
+package enum TaskDisposition: String, CaseIterable, Sendable {
+    case launched, scheduled, replaced
+}
+
+/// What a submission is answered.
+package struct TaskAnswer: Hashable, Sendable {
+    package let disposition: TaskDisposition
+    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; nil when it
+    /// launched, and when something holds it.
+    package let eligibleAt: Instant?
+    /// What keeps it back, the deciding one; nil when nothing does.
+    package let held: TaskHoldCode?
+    /// The wake that it launched at once.
+    package let wake: WakeID?
+
+    package init(disposition: TaskDisposition, eligibleAt: Instant?, held: TaskHoldCode?, wake: WakeID?) {
+        self.disposition = disposition
+        self.eligibleAt = eligibleAt
+        self.held = held
+        self.wake = wake
+    }
+}
+
+/// Why a submission, or finished transfers, were not taken.
+package enum TaskRejection: Error, Hashable, Sendable {
+    /// By the policy.
+    case policy(TaskRefusal)
+    /// A ninth session.
+    case tooManySessions
+    /// By a bound of the gateway.
+    case bound(TaskLimit)
+}
+
+/// Whether a push may be accepted for a token.
+package enum Admission: Hashable, Sendable {
+    case device(DeviceIndex)
+    /// The token would be registered by this push, were it not a dry run; nil when its topic is new as well.
+    case newcomer(TopicIndex?)
+    case refused(Refusal)
+}
+
+/// Why a device does not take what was sent to it.
+package enum Refusal: Error, Hashable, Sendable {
+    /// The token was never registered.
+    case unknown
+    /// The token was removed at this moment.
+    case unregistered(Instant)
+    /// The token belongs to another topic.
+    case otherTopic
+    /// There are as many devices as there may be.
+    case tooManyDevices
+    /// The topic has as many devices as a topic may have.
+    case tooManyDevicesOfTopic
+    /// The topic is new, and there are as many as there may be.
+    case tooManyTopics
+    /// The pushes of all topics that wait take up as much memory as they may.
+    case noMemory
+    /// The topic's waiting pushes take up as much memory as a topic's may.
+    case noMemoryForTopic
+    /// The device has had as many pushes as it takes until this moment.
+    case tooMany(until: Instant)
+}
+
+/// Why a pending push is not launched, as explain, statistics and the provider's answer name it.
+package enum HoldCode: UInt8, CaseIterable, Sendable {
+    /// The topic is paused: a person said that nothing of it is to launch by itself.
+    case paused
+    case forceQuit, backgroundRefresh, network, thermal, battery, priority
+    /// Everything allows the launch but a free worker slot.
+    case worker
+
+    package init(_ hold: Hold) {
+        self =
+            switch hold {
+            case .forceQuit: .forceQuit
+            case .backgroundRefresh: .backgroundRefresh
+            case .network: .network
+            case .thermal: .thermal
+            case .battery: .battery
+            case .priority: .priority
+            }
+    }
+
+    package var name: StaticString {
+        switch self {
+        case .paused: "paused"
+        case .forceQuit: "forceQuit"
+        case .backgroundRefresh: "backgroundRefresh"
+        case .network: "network"
+        case .thermal: "thermal"
+        case .battery: "battery"
+        case .priority: "priority"
+        case .worker: "worker"
+        }
+    }
+}
+
+/// Why a task or a session is not launched, as explain and the answer to its submission name it.
+package enum TaskHoldCode: UInt8, CaseIterable, Sendable {
+    /// The topic is paused: a person said that nothing of it is to launch by itself.
+    case paused
+    case forceQuit, backgroundRefresh, active, network, power, lowPower, thermal, battery, usage
+    /// Everything allows the launch but a free slot on a stream that takes it.
+    case worker
+
+    package init(_ hold: TaskHold) {
+        self =
+            switch hold {
+            case .forceQuit: .forceQuit
+            case .backgroundRefresh: .backgroundRefresh
+            case .active: .active
+            case .network: .network
+            case .power: .power
+            case .lowPower: .lowPower
+            case .thermal: .thermal
+            case .battery: .battery
+            case .usage: .usage
+            }
+    }
+
+    package var name: StaticString {
+        switch self {
+        case .paused: "paused"
+        case .forceQuit: "forceQuit"
+        case .backgroundRefresh: "backgroundRefresh"
+        case .active: "active"
+        case .network: "network"
+        case .power: "power"
+        case .lowPower: "lowPower"
+        case .thermal: "thermal"
+        case .battery: "battery"
+        case .usage: "usage"
+        case .worker: "worker"
+        }
+    }
+}
+
+/// Why a request, or the transfers of a session, went without a result.
+package enum TaskDrop: String, CaseIterable, Sendable {
+    /// A later request of the same identifier took its place.
+    case replaced
+    case cancelled, exhausted, forceQuit, unregistered
+
+    package init(_ reason: TaskDiscardReason) {
+        self =
+            switch reason {
+            case .exhausted: .exhausted
+            case .forceQuit: .forceQuit
+            case .cancelled: .cancelled
+            case .unregistered: .unregistered
+            }
+    }
+}
