@@ -40,14 +40,7 @@ struct DeviceDriver {
     /// Ends the wake in flight.
     @discardableResult
     mutating func end(_ outcome: WakeOutcome, at seconds: Double, restarted: Bool = false) -> WakeEndedAction {
-        let now = Self.at(seconds)
-        return switch outcome {
-        case .newData: self.state.resultReported(.newData, at: now, self.parameters)
-        case .noData: self.state.resultReported(.noData, at: now, self.parameters)
-        case .failed: self.state.resultReported(.failed, at: now, self.parameters)
-        case .expired: self.state.wakeExpired(at: now, self.parameters)
-        case .lost: self.state.wakeLost(at: now, takingBackAttempt: restarted, self.parameters)
-        }
+        self.state.wakeEnded(outcome, at: Self.at(seconds), takingBackAttempt: restarted, self.parameters)
     }
 
     mutating func extend(until seconds: Double) -> ExtensionRequestedAction {

@@ -102,7 +102,7 @@ struct LaneTests {
         driver.push(.considerate, at: 1802)
         #expect(driver.losePush(at: 1803) == .absorbed(PushHandle(rawValue: 2)))
         #expect(driver.launch(at: 1803) == "push")
-        _ = driver.lanes.pushResultReported(.newData, at: LanesDriver.at(1804), driver.parameters)
+        _ = driver.lanes.pushEnded(.newData, at: LanesDriver.at(1804), driver.parameters)
         driver.push(.considerate, at: 1805)
         #expect(driver.launch(at: 2703) == "s1")
     }
@@ -256,7 +256,7 @@ extension LaneTests {
     @Test("More time is given to the short lane and to processing, within the same bound, and not by progress")
     func extensions() throws {
         var driver = try Self.busy()
-        func extend(_ name: String, _ seconds: Double) throws -> ExtensionRequestedAction? {
+        func extend(_ name: String, _ seconds: Double) throws -> ExtensionRequestedAction {
             let arrival = try #require(driver.wake(name)).task.arrival
             return driver.lanes.taskExtensionRequested(arrival, until: LanesDriver.at(seconds), driver.parameters)
         }
@@ -265,7 +265,7 @@ extension LaneTests {
         #expect(try extend("r", 1000) == .extended(LanesDriver.at(305)))
         #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
         #expect(try extend("p", 5000) == .extended(LanesDriver.at(874)))
-        #expect(try extend("c", 5000) == nil)
+        #expect(try extend("c", 5000) == .limitReached(LanesDriver.at(61)))
     }
 
     @Test("Progress that is more than ever before moves the deadline of a continued task, and of no other")

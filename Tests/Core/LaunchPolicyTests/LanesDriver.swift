@@ -97,24 +97,24 @@ struct LanesDriver {
     }
 
     mutating func losePush(at seconds: Double) -> WakeEndedAction {
-        self.lanes.pushLost(at: Self.at(seconds), takingBackAttempt: false, self.parameters)
+        self.lanes.pushEnded(.lost, at: Self.at(seconds), self.parameters)
     }
 
     mutating func succeed(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskReported($0.task.arrival, .success, self.parameters) }
+        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .success, self.parameters) }
     }
 
     mutating func fail(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskReported($0.task.arrival, .failure, self.parameters) }
+        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .failure, self.parameters) }
     }
 
     mutating func expire(_ name: String) -> TaskEndedAction? {
-        self.wake(name).map { self.lanes.taskExpired($0.task.arrival, self.parameters) }
+        self.wake(name).map { self.lanes.taskEnded($0.task.arrival, .expired, self.parameters) }
     }
 
     mutating func lose(_ name: String, restarted: Bool = false) -> TaskEndedAction? {
         self.wake(name).map {
-            self.lanes.taskLost($0.task.arrival, takingBackAttempt: restarted, self.parameters)
+            self.lanes.taskEnded($0.task.arrival, .lost, takingBackAttempt: restarted, self.parameters)
         }
     }
 }

@@ -207,35 +207,30 @@ extension LaneWorld {
     /// The worker of something in flight answers, or is gone.
     private mutating func end() {
         if self.lanes.device.inFlight != nil, self.random.chance(50) {
-            if self.random.chance(50) {
-                _ = self.lanes.pushLost(at: self.now, takingBackAttempt: false, self.parameters)
-            } else {
-                let result = self.random.pick([FetchResult.newData, .failed])
-                _ = self.lanes.pushResultReported(result, at: self.now, self.parameters)
-            }
+            let outcome = self.random.chance(50) ? WakeOutcome.lost : self.random.pick([.newData, .failed])
+            _ = self.lanes.pushEnded(outcome, at: self.now, self.parameters)
         }
         guard !self.flights.isEmpty else { return }
         let arrival = self.random.pick(self.flights).arrival
         switch self.random.number(below: 3) {
-        case 0: self.ended(arrival, .success, self.lanes.taskReported(arrival, .success, self.parameters))
-        case 1: self.ended(arrival, .failure, self.lanes.taskReported(arrival, .failure, self.parameters))
-        default:
-            let action = self.lanes.taskLost(arrival, takingBackAttempt: false, self.parameters)
-            self.ended(arrival, .lost, action)
+        case 0: self.ended(arrival, .success, self.lanes.taskEnded(arrival, .success, self.parameters))
+        case 1: self.ended(arrival, .failure, self.lanes.taskEnded(arrival, .failure, self.parameters))
+        default: self.ended(arrival, .lost, self.lanes.taskEnded(arrival, .lost, self.parameters))
         }
     }
 
     private mutating func restart() {
         let spacing = self.lanes.device.spacing
         if self.lanes.device.inFlight != nil {
-            _ = self.lanes.pushLost(at: self.now, takingBackAttempt: true, self.parameters)
+            _ = self.lanes.pushEnded(.lost, at: self.now, takingBackAttempt: true, self.parameters)
         }
         for arrival in self.lanes.tasks.inFlight.map(\.task.arrival) {
             if let index = self.flights.firstIndex(where: { $0.arrival == arrival }) {
                 self.flights[index].item.attempts -= 1
                 self.sightings.saw("restart.lost")
             }
-            self.ended(arrival, .lost, self.lanes.taskLost(arrival, takingBackAttempt: true, self.parameters))
+            let action = self.lanes.taskEnded(arrival, .lost, takingBackAttempt: true, self.parameters)
+            self.ended(arrival, .lost, action)
         }
         self.expect(self.lanes.tasks.inFlight.isEmpty, "something is in flight after a restart")
         let isEarlier = self.lanes.device.spacing.lastLaunch <= spacing.lastLaunch
@@ -268,7 +263,7 @@ extension LaneWorld {
     private mutating func operate() {
         if self.random.chance(30), let flight = self.flights.first {
             let penalty = self.lanes.device.penalty
-            self.ended(flight.arrival, .expired, self.lanes.taskExpired(flight.arrival, self.parameters))
+            self.ended(flight.arrival, .expired, self.lanes.taskEnded(flight.arrival, .expired, self.parameters))
             let isHarmless = flight.isOfRemovedDevice || flight.item.kind == .continued
             if isHarmless { self.expect(self.lanes.device.penalty == penalty, "\(flight.item) is held against it") }
             return

@@ -231,11 +231,8 @@ extension EmbeddedEngine {
             let inFlight = self.wakesInFlight(device).filter { lost.contains($0) }
             guard !inFlight.isEmpty else { continue }
             for wake in inFlight {
-                switch self.inFlight(wake, device) {
-                case nil: continue
-                case .push: self.losePush(device, takingBackAttempt: true)
-                case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: true)
-                }
+                guard let wake = self.inFlight(wake, device) else { continue }
+                self.lose(wake, device, takingBackAttempt: true)
             }
             self.settle(device)
         }
@@ -395,7 +392,7 @@ extension EmbeddedEngine {
         switch self.inFlight(wake, device) {
         case nil: nil
         case .push: self.devices[device].state.inFlight?.deadline
-        case .task(let arrival): self.tasks[device]?.wake(arrival)?.deadline
+        case .task(let wake): wake.deadline
         }
     }
 }

@@ -50,7 +50,7 @@ extension EmbeddedEngine {
         return switch self.inFlight(id, device) {
         case nil: nil
         case .push: self.launchedPush(id, device)
-        case .task(let arrival): self.launchedTask(id, arrival, device)
+        case .task(let wake): self.launchedTask(id, wake, device)
         }
     }
 
@@ -79,7 +79,7 @@ extension EmbeddedEngine {
         let kind: LaunchKind?
         switch self.inFlight(id, device) {
         case .push: kind = .push
-        case .task(let arrival): kind = self.tasks[device]?.wake(arrival).map { LaunchKind($0.task.kind) }
+        case .task(let wake): kind = LaunchKind(wake.task.kind)
         case nil: kind = self.devices[device].endedWake(id)?.outcome.kind
         }
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
@@ -108,53 +108,82 @@ extension EmbeddedEngine {
             guard let before = self.devices[device].endedWake(id)?.outcome else { return .unknown }
             guard let outcome = report.outcome(of: before.kind) else { return .otherKind }
             return before == outcome ? .repeated : .endedOtherwise(before)
-        case (.push, .push(let result)): self.endPush(device, result)
-        case (.task(let arrival), .task(let result)): self.endTask(arrival, device, result)
+        case (.push, .push(let result)): self.endPush(device, result.outcome)
+        case (.task(let wake), .task(let result)): self.endTask(wake, device, result.outcome)
         case (.push, .task), (.task, .push): return .otherKind
         }
+        self.settle(device)
         return .ended
     }
 
-    /// A worker said how the push in flight ended.
-    private func endPush(_ device: DeviceIndex, _ result: FetchResult) {
+    /// A push in flight ended; what is due then is up to the caller.
+    ///
+    /// - Returns: its wake.
+    @discardableResult
+    private func endPush(_ device: DeviceIndex, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) -> WakeID {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         let action = self.change(device) {
-            $0.resultReported(result, at: now, parameters)
+            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
         } lanes: {
-            $0.pushResultReported(result, at: now, parameters)
+            $0.pushEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
         }
-        self.noteEnd(device, record, result.outcome, action)
-        self.settle(device)
+        let wake = record.wake
+        self.noteEnd(device, record, outcome, action)
+        return wake
+    }
+
+    /// A task in flight ended; what is due then is up to the caller.
+    ///
+    /// - Returns: its wake.
+    @discardableResult
+    private func endTask(
+        _ wake: TaskWake,
+        _ device: DeviceIndex,
+        _ outcome: TaskOutcome,
+        takingBackAttempt: Bool = false
+    ) -> WakeID {
+        let parameters = self.parameters(of: device)
+        let action = self.changeLanes(device) {
+            $0.taskEnded(wake.task.arrival, outcome, takingBackAttempt: takingBackAttempt, parameters)
+        }
+        return self.noteTaskEnd(device, wake, outcome, action)
     }
 
     /// A worker asked for a wake in flight to last for `milliseconds` from now.
     package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
-        let moment = self.now + milliseconds
-        switch self.inFlight(id, device) {
-        case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
-        case .push: return self.extendPush(device, until: moment)
-        case .task(let arrival): return self.extendTask(arrival, device, until: moment)
+        let (moment, parameters) = (self.now + milliseconds, self.parameters(of: device))
+        guard let inFlight = self.inFlight(id, device) else {
+            return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
         }
-    }
-
-    private func extendPush(_ device: DeviceIndex, until moment: Instant) -> ExtensionOutcome {
-        let record = self.devices[device]
-        let parameters = self.parameters(record.topic)
-        let action = self.change(device) {
-            $0.extensionRequested(until: moment, parameters)
-        } lanes: {
-            $0.pushExtensionRequested(until: moment, parameters)
-        }
+        let action =
+            switch inFlight {
+            case .push:
+                self.change(device) {
+                    $0.extensionRequested(until: moment, parameters)
+                } lanes: {
+                    $0.pushExtensionRequested(until: moment, parameters)
+                }
+            case .task(let wake):
+                self.changeLanes(device) {
+                    $0.taskExtensionRequested(wake.task.arrival, until: moment, parameters)
+                }
+            }
         switch action {
         case .unchanged(let deadline): return .lasts(deadline)
         case .limitReached(let deadline): return .limitReached(deadline)
         case .extended(let deadline):
-            let seconds = (deadline.milliseconds - self.now.milliseconds + 999) / 1000
-            let content = record.state.inFlight.flatMap { PushContent($0.push.handle) }
-            self.remember(device, .extended(seconds: UInt16(clamping: seconds)), content?.apnsID)
+            let seconds = UInt16(clamping: (deadline.milliseconds - self.now.milliseconds + 999) / 1000)
+            switch inFlight {
+            case .push:
+                let push = self.devices[device].state.inFlight?.push
+                self.remember(device, .extended(seconds: seconds), push.flatMap { PushContent($0.handle)?.apnsID })
+            case .task(let wake):
+                let event = HistoryEvent.Kind.taskExtended(wake.task.kind, seconds: seconds)
+                self.remember(device, event, name: self.text(wake.task, device))
+            }
             self.reconcile(device)
             return .lasts(deadline)
         }
@@ -177,24 +206,17 @@ extension EmbeddedEngine {
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device, id)
-        switch self.inFlight(id, device) {
-        case nil: return
-        case .push: self.losePush(device, takingBackAttempt: takingBackAttempt)
-        case .task(let arrival): self.loseTask(arrival, device, takingBackAttempt: takingBackAttempt)
-        }
+        guard let inFlight = self.inFlight(id, device) else { return }
+        self.lose(inFlight, device, takingBackAttempt: takingBackAttempt)
         self.settle(device)
     }
 
-    /// The stream that carried the push in flight ended, or the gateway restarted; what is due then the caller does.
-    func losePush(_ device: DeviceIndex, takingBackAttempt: Bool) {
-        let record = self.devices[device]
-        let (now, parameters) = (self.now, self.parameters(record.topic))
-        let action = self.change(device) {
-            $0.wakeLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
-        } lanes: {
-            $0.pushLost(at: now, takingBackAttempt: takingBackAttempt, parameters)
+    /// The stream that carried a wake ended, or the gateway restarted; what is due then is up to the caller.
+    func lose(_ inFlight: InFlight, _ device: DeviceIndex, takingBackAttempt: Bool) {
+        switch inFlight {
+        case .push: self.endPush(device, .lost, takingBackAttempt: takingBackAttempt)
+        case .task(let wake): self.endTask(wake, device, .lost, takingBackAttempt: takingBackAttempt)
         }
-        self.noteEnd(device, record, .lost, action)
     }
 
     /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its
@@ -236,18 +258,11 @@ extension EmbeddedEngine {
     /// - Returns: the wake that ended; nil when none is in flight.
     package func expireForced(_ device: DeviceIndex) -> WakeID? {
         self.settle(device)
-        let record = self.devices[device]
-        guard record.state.inFlight != nil else { return self.expireTaskOfShortLane(device) }
-        let (now, parameters) = (self.now, self.parameters(record.topic))
-        let action = self.change(device) {
-            $0.wakeExpired(at: now, parameters)
-        } lanes: {
-            $0.pushExpired(at: now, parameters)
+        if self.devices[device].state.inFlight != nil {
+            defer { self.settle(device) }
+            return self.endPush(device, .expired)
         }
-        let wake = record.wake
-        self.noteEnd(device, record, .expired, action)
-        self.settle(device)
-        return wake
+        return self.tasks[device]?.policy.inFlight.first { $0.task.kind.lane == .short }.map { self.expire($0, device) }
     }
 
     func noteLaunch(_ device: DeviceIndex) -> WakeID {
@@ -266,6 +281,13 @@ extension EmbeddedEngine {
         return id
     }
 
+    /// Counts and times a wake that ended, and remembers it for workers that answer late or twice.
+    private func noteEnd(_ wake: WakeID, _ outcome: LaunchOutcome, launchedAt: Instant, _ device: DeviceIndex) {
+        self.count(self.devices[device].topic) { $0.noteEnd(outcome) }
+        self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
+        self.wakes.ended(EndedWake(id: wake, outcome: outcome, at: self.now), device, in: &self.devices)
+    }
+
     /// - Parameter before: the record as it was while the wake was in flight.
     func noteEnd(
         _ device: DeviceIndex,
@@ -273,15 +295,11 @@ extension EmbeddedEngine {
         _ outcome: WakeOutcome,
         _ action: WakeEndedAction
     ) {
-        self.count(before.topic) { $0.noteEnd(.push(outcome)) }
-        if let launchedAt = before.state.inFlight?.launchedAt {
-            self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
-        }
+        let launchedAt = before.state.inFlight?.launchedAt ?? self.now
+        self.noteEnd(before.wake, .push(outcome), launchedAt: launchedAt, device)
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         let heir = self.heir(device, action)
         self.remember(device, .result(outcome), content?.apnsID, related: heir, wake: before.wake)
-        let ended = EndedWake(id: before.wake, outcome: .push(outcome), at: self.now)
-        self.wakes.ended(ended, device, in: &self.devices)
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }
@@ -393,25 +411,6 @@ extension EmbeddedEngine {
 // MARK: - Ends
 
 extension EmbeddedEngine {
-    /// A worker said how a task in flight ended.
-    func endTask(_ arrival: UInt64, _ device: DeviceIndex, _ result: TaskResult) {
-        guard let wake = self.tasks[device]?.wake(arrival) else { return }
-        let parameters = self.parameters(of: device)
-        let action = self.changeLanes(device) { $0.taskReported(arrival, result, parameters) }
-        _ = self.noteTaskEnd(device, wake, result.outcome, action)
-        self.settle(device)
-    }
-
-    /// The stream that carried a task ended, or the gateway restarted; what is due then is up to the caller.
-    func loseTask(_ arrival: UInt64, _ device: DeviceIndex, takingBackAttempt: Bool) {
-        guard let wake = self.tasks[device]?.wake(arrival) else { return }
-        let parameters = self.parameters(of: device)
-        let action = self.changeLanes(device) {
-            $0.taskLost(arrival, takingBackAttempt: takingBackAttempt, parameters)
-        }
-        _ = self.noteTaskEnd(device, wake, .lost, action)
-    }
-
     /// Ends the wake of an identifier's request, or else of a session of that name, as expired now.
     ///
     /// - Returns: the wake that ended; nil when none is in flight.
@@ -423,20 +422,9 @@ extension EmbeddedEngine {
         return self.expire(wake, device)
     }
 
-    /// Ends the wake of a refresh or a session as expired now.
-    ///
-    /// - Returns: the wake that ended; nil when none is in flight.
-    func expireTaskOfShortLane(_ device: DeviceIndex) -> WakeID? {
-        let wake = self.tasks[device]?.policy.inFlight.first { $0.task.kind.lane == .short }
-        return wake.map { self.expire($0, device) }
-    }
-
     private func expire(_ wake: TaskWake, _ device: DeviceIndex) -> WakeID {
-        let parameters = self.parameters(of: device)
-        let action = self.changeLanes(device) { $0.taskExpired(wake.task.arrival, parameters) }
-        let id = self.noteTaskEnd(device, wake, .expired, action)
-        self.settle(device)
-        return id
+        defer { self.settle(device) }
+        return self.endTask(wake, device, .expired)
     }
 
     /// Notes how a wake of a task ended, which the policy has done.
@@ -452,13 +440,9 @@ extension EmbeddedEngine {
         let row = self.tasks.row(device)
         let flight = row.land(wake.task.arrival)
         self.tasks.noteChange(device, row)
-        let launchOutcome = LaunchOutcome.task(wake.task.kind, outcome)
-        self.count(self.devices[device].topic) { $0.noteEnd(launchOutcome) }
-        let milliseconds = self.now.milliseconds - wake.launchedAt.milliseconds
-        self.times.ended(wake.task.kind, after: milliseconds)
+        self.noteEnd(flight.wake, .task(wake.task.kind, outcome), launchedAt: wake.launchedAt, device)
         let kind = HistoryEvent.Kind.taskResult(wake.task.kind, outcome)
         self.remember(device, kind, name: row.text(wake.task.name), wake: flight.wake)
-        self.wakes.ended(EndedWake(id: flight.wake, outcome: launchOutcome, at: self.now), device, in: &self.devices)
         switch action {
         case .ended(let task):
             guard task.kind == .urlSession else { break }
@@ -487,16 +471,16 @@ extension EmbeddedEngine {
         switch self.inFlight(id, device) {
         case nil: return self.devices[device].endedWake(id).map { .ended($0.outcome) } ?? .unknown
         case .push: return .notContinued
-        case .task(let arrival):
+        case .task(let wake):
+            let arrival = wake.task.arrival
             let row = self.tasks.row(device)
             let parameters = self.parameters(of: device)
             var lanes = DeviceLanes(device: self.devices[device].state, tasks: row.takePolicy())
-            let before = lanes.deadline(arrival)
             let deadline = lanes.progressReported(arrival, completed: progress.completed, at: self.now, parameters)
             row.policy = lanes.tasks
             guard let deadline else { return .notContinued }
             if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }
-            if deadline != before { self.deriveDeadline(device, lanes, parameters) }
+            if deadline != wake.deadline { self.deriveDeadline(device, lanes, parameters) }
             return .lasts(deadline)
         }
     }
@@ -510,24 +494,6 @@ extension EmbeddedEngine {
         self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
     }
 
-    /// A worker asked for a task in flight to last until `moment`.
-    func extendTask(_ arrival: UInt64, _ device: DeviceIndex, until moment: Instant) -> ExtensionOutcome {
-        guard let wake = self.tasks[device]?.wake(arrival) else { return .unknown }
-        let parameters = self.parameters(of: device)
-        let action = self.changeLanes(device) { $0.taskExtensionRequested(arrival, until: moment, parameters) }
-        switch action {
-        // A continued task lives by its progress.
-        case nil: return .limitReached(wake.deadline)
-        case .unchanged(let deadline): return .lasts(deadline)
-        case .limitReached(let deadline): return .limitReached(deadline)
-        case .extended(let deadline):
-            let seconds = (deadline.milliseconds - self.now.milliseconds + 999) / 1000
-            let event = HistoryEvent.Kind.taskExtended(wake.task.kind, seconds: UInt16(clamping: seconds))
-            self.remember(device, event, name: self.text(wake.task, device))
-            self.reconcile(device)
-            return .lasts(deadline)
-        }
-    }
 }
 
 // MARK: - Which wake is which
@@ -536,8 +502,8 @@ extension EmbeddedEngine {
     /// What a wake in flight was launched for.
     enum InFlight {
         case push
-        /// - Parameter arrival: which of the device's tasks.
-        case task(arrival: UInt64)
+        /// The task's wake as it is in flight.
+        case task(TaskWake)
     }
 
     /// What the wake with this id was launched for; nil when it is not in flight.
@@ -545,7 +511,7 @@ extension EmbeddedEngine {
     func inFlight(_ id: WakeID, _ device: DeviceIndex) -> InFlight? {
         if self.devices[device].wake == id, self.devices[device].state.inFlight != nil { return .push }
         guard self.devices[device].hasTasks else { return nil }
-        return self.tasks[device]?.arrival(of: id).map { .task(arrival: $0) }
+        return self.tasks[device]?.wake(id).map { .task($0) }
     }
 
     /// The wakes of the device that are in flight.
@@ -557,10 +523,8 @@ extension EmbeddedEngine {
     }
 
     /// The task that a wake in flight was launched for, valid until the engine is next called.
-    func launchedTask(_ id: WakeID, _ arrival: UInt64, _ device: DeviceIndex) -> LaunchedWake? {
-        guard let row = self.tasks[device], let wake = row.wake(arrival), let flight = row.flight(id) else {
-            return nil
-        }
+    func launchedTask(_ id: WakeID, _ wake: TaskWake, _ device: DeviceIndex) -> LaunchedWake? {
+        guard let row = self.tasks[device], let flight = row.flight(of: wake.task.arrival) else { return nil }
         let record = self.devices[device]
         let launched = LaunchedTask(
             name: row.text(wake.task.name),

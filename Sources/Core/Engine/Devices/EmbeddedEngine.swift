@@ -263,8 +263,8 @@ extension EmbeddedEngine {
             let isPushInFlight = self.devices[device].state.inFlight != nil
             let tasks = self.tasks[device]?.policy.inFlight ?? []
             guard isPushInFlight || !tasks.isEmpty else { continue }
-            if isPushInFlight { self.losePush(device, takingBackAttempt: true) }
-            for wake in tasks { self.loseTask(wake.task.arrival, device, takingBackAttempt: true) }
+            if isPushInFlight { self.lose(.push, device, takingBackAttempt: true) }
+            for wake in tasks { self.lose(.task(wake), device, takingBackAttempt: true) }
             self.settle(device)
         }
     }

@@ -140,14 +140,10 @@ extension TaskRow {
 // MARK: - Wakes
 
 extension TaskRow {
-    /// The task's wake that is in flight.
-    func wake(_ arrival: UInt64) -> TaskWake? { self.policy.inFlight.first { $0.task.arrival == arrival } }
-
-    func flight(_ id: WakeID) -> Flight? { self.flights.first { $0.wake == id } }
-
-    /// The task whose wake this is; nil when it is not in flight.
-    func arrival(of id: WakeID) -> UInt64? {
-        self.flights.firstIndex { $0.wake == id }.map { self.flights[$0].arrival }
+    /// The wake with this id; nil when it is not in flight.
+    func wake(_ id: WakeID) -> TaskWake? {
+        guard let flight = self.flights.first(where: { $0.wake == id }) else { return nil }
+        return self.policy.inFlight.first { $0.task.arrival == flight.arrival }
     }
 
     func flight(of arrival: UInt64) -> Flight? {

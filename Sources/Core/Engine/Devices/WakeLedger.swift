@@ -232,12 +232,11 @@ package struct WakeTimes: Sendable {
         }
     }
 
-    mutating func ended(_ kind: TaskKind, after milliseconds: Int64) {
-        self.taskDurations[kind.place].record(milliseconds)
-    }
-
-    mutating func ended(_ outcome: WakeOutcome, after milliseconds: Int64) {
-        self.durations[outcome.place].record(milliseconds)
+    mutating func ended(_ outcome: LaunchOutcome, after milliseconds: Int64) {
+        switch outcome {
+        case .push(let outcome): self.durations[outcome.place].record(milliseconds)
+        case .task(let kind, _): self.taskDurations[kind.place].record(milliseconds)
+        }
     }
 }
 

@@ -97,57 +97,39 @@ extension DeviceLanes {
 // MARK: - What ends
 
 extension DeviceLanes {
-    /// The worker said how a task in flight ended, before its deadline.
+    /// A task in flight ended: its worker said so, before its deadline; it was not completed in time, or an operator
+    /// simulates that; or it was lost, as its stream ended or the gateway restarted: then the launch never happened.
     ///
     /// - `arrival`: which one.
-    package mutating func taskReported(
+    /// - `takingBackAttempt`: the lost wake never reached its worker, or the gateway restarted: the attempt does not
+    ///   count.
+    package mutating func taskEnded(
         _ arrival: UInt64,
-        _ result: TaskResult,
+        _ outcome: TaskOutcome,
+        takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> TaskEndedAction {
-        let wake = self.endWake(arrival)
+        var wake = self.tasks.inFlight.remove(at: self.inFlightIndex(arrival))
         defer { self.tasks.left() }
-        if result == .success, wake.task.kind != .continued { self.device.penaltyCleared() }
-        guard wake.task.kind == .urlSession, result == .failure else { return .ended(wake.task) }
-        return self.retry(wake, parameters)
-    }
-
-    /// A task in flight was not completed in time; also an operator's simulated expiration.
-    ///
-    /// - `arrival`: which one.
-    package mutating func taskExpired(_ arrival: UInt64, _ parameters: Parameters) -> TaskEndedAction {
-        let wake = self.endWake(arrival)
-        defer { self.tasks.left() }
-        // What a device did before it was removed is not held against its new registration.
-        if wake.task.kind != .continued, !wake.isOfRemovedDevice { self.device.penaltyRaised(parameters) }
+        switch outcome {
+        case .success:
+            if wake.task.kind != .continued { self.device.penaltyCleared() }
+            return .ended(wake.task)
+        case .failure: break
+        case .interrupted, .cancelled: return .ended(wake.task)
+        case .expired:
+            // The actions of a device before its removal do not count against its new registration.
+            if wake.task.kind != .continued, !wake.isOfRemovedDevice { self.device.penaltyRaised(parameters) }
+        case .lost:
+            switch wake.charge {
+            case .nothing: break
+            case .short(let before): self.device.chargeTakenBack(before)
+            case .processing(let lastBefore): self.tasks.lastProcessing = lastBefore
+            }
+            if takingBackAttempt { wake.task.attempts -= 1 }
+            return self.retry(wake, parameters)
+        }
         return wake.task.kind == .urlSession ? self.retry(wake, parameters) : .ended(wake.task)
-    }
-
-    /// The stream of a task in flight ended, or the gateway restarted, before an outcome: the launch never happened.
-    ///
-    /// - `arrival`: which one.
-    /// - `takingBackAttempt`: the gateway restarted: the attempt does not count.
-    package mutating func taskLost(
-        _ arrival: UInt64,
-        takingBackAttempt: Bool,
-        _ parameters: Parameters
-    ) -> TaskEndedAction {
-        var wake = self.endWake(arrival)
-        defer { self.tasks.left() }
-        switch wake.charge {
-        case .nothing: break
-        case .short(let before): self.device.chargeTakenBack(before)
-        case .processing(let lastBefore): self.tasks.lastProcessing = lastBefore
-        }
-        if takingBackAttempt { wake.task.attempts -= 1 }
-        return self.retry(wake, parameters)
-    }
-
-    private mutating func endWake(_ arrival: UInt64) -> TaskWake {
-        guard let index = self.tasks.inFlight.firstIndex(where: { $0.task.arrival == arrival }) else {
-            preconditionFailure("no such task is in flight")
-        }
-        return self.tasks.inFlight.remove(at: index)
     }
 
     private mutating func retry(_ wake: TaskWake, _ parameters: Parameters) -> TaskEndedAction {
@@ -193,23 +175,18 @@ extension DeviceLanes {
         return self.tasks.inFlight[index].deadline
     }
 
-    /// Until when a task in flight lasts.
-    ///
-    /// - `arrival`: which one.
-    package func deadline(_ arrival: UInt64) -> Instant { self.tasks.inFlight[self.inFlightIndex(arrival)].deadline }
-
     /// The worker asked that a task in flight may last until `moment`, before its deadline.
     ///
     /// - `arrival`: which one.
-    /// - Returns: nil for a continued task, which lives by its progress.
     package mutating func taskExtensionRequested(
         _ arrival: UInt64,
         until moment: Instant,
         _ parameters: Parameters
-    ) -> ExtensionRequestedAction? {
+    ) -> ExtensionRequestedAction {
         let index = self.inFlightIndex(arrival)
         let wake = self.tasks.inFlight[index]
-        guard wake.task.kind != .continued else { return nil }
+        // A continued task lives by its progress.
+        guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
         guard moment > wake.deadline else { return .unchanged(wake.deadline) }
         // A deadline never moves back, not even when the parameters have become tighter since the launch.
         let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension

@@ -159,10 +159,10 @@ extension DeviceLanes {
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> LaneTimePassedAction {
         if let inFlight = self.device.inFlight, inFlight.deadline <= now {
-            return .pushExpired(self.pushExpired(at: now, parameters))
+            return .pushExpired(self.pushEnded(.expired, at: now, parameters))
         }
         if let wake = self.tasks.inFlight.first(where: { $0.deadline <= now }) {
-            return .taskExpired(wake, self.taskExpired(wake.task.arrival, parameters))
+            return .taskExpired(wake, self.taskEnded(wake.task.arrival, .expired, parameters))
         }
         switch self.device.timePassed(now, parameters) {
         case .pendingExpired(let handle): return .pendingExpired(handle)
@@ -302,33 +302,14 @@ extension DeviceLanes {
         self.device.extensionRequested(until: moment, parameters)
     }
 
-    /// The worker said how the push in flight ended, before its deadline.
-    package mutating func pushResultReported(
-        _ result: FetchResult,
+    /// The push in flight ended: see `DeviceState.wakeEnded`. A push that waits again has the place that it had.
+    package mutating func pushEnded(
+        _ outcome: WakeOutcome,
         at now: Instant,
+        takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> WakeEndedAction {
-        self.pushEnded(self.device.resultReported(result, at: now, parameters))
-    }
-
-    /// The push in flight was not completed in time; also an operator's simulated expiration.
-    package mutating func pushExpired(at now: Instant, _ parameters: Parameters) -> WakeEndedAction {
-        self.pushEnded(self.device.wakeExpired(at: now, parameters))
-    }
-
-    /// The worker's stream ended, or the gateway restarted, before an outcome of the push in flight.
-    ///
-    /// - `takingBackAttempt`: the gateway restarted: the attempt does not count.
-    package mutating func pushLost(
-        at now: Instant,
-        takingBackAttempt: Bool,
-        _ parameters: Parameters
-    ) -> WakeEndedAction {
-        self.pushEnded(self.device.wakeLost(at: now, takingBackAttempt: takingBackAttempt, parameters))
-    }
-
-    /// A push that waits again has the place that it had.
-    private mutating func pushEnded(_ action: WakeEndedAction) -> WakeEndedAction {
+        let action = self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
         let ended = self.tasks.arrivals.pushInFlight
         switch action {
         case .retries: self.tasks.arrivals.pendingPush = ended

@@ -152,7 +152,7 @@ extension DeviceState {
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
         if let inFlight = self.inFlight, inFlight.deadline <= now {
-            return .wakeExpired(self.wakeExpired(at: now, parameters))
+            return .wakeExpired(self.wakeEnded(.expired, at: now, parameters))
         }
         if let pending = self.pending, pending.expiry <= now {
             self.pending = nil
@@ -175,42 +175,32 @@ extension DeviceState {
         return .extended(deadline)
     }
 
-    /// The worker said how the wake in flight ended, before its deadline.
-    package mutating func resultReported(
-        _ result: FetchResult,
-        at now: Instant,
-        _ parameters: Parameters
-    ) -> WakeEndedAction {
-        let wake = self.endWake()
-        switch result {
-        case .newData, .noData:
-            if result == .newData { self.penalty = 0 }
-            return wake.push.handle == .none ? .nothing : .completed(wake.push.handle)
-        case .failed:
-            return self.retry(wake, priorityMax: .considerate, at: now, parameters)
-        }
-    }
-
-    /// The wake in flight was not completed in time; also an operator's simulated expiration.
-    package mutating func wakeExpired(at now: Instant, _ parameters: Parameters) -> WakeEndedAction {
-        let wake = self.endWake()
-        // What a device did before it was removed is not held against its new registration.
-        if !wake.discardsRetry { self.penaltyRaised(parameters) }
-        return self.retry(wake, priorityMax: .considerate, at: now, parameters)
-    }
-
-    /// The worker's stream ended, or the gateway restarted, before an outcome: the launch never happened.
+    /// The wake in flight ended: its worker said so, before its deadline; it was not completed in time, or an operator
+    /// simulates that; or it was lost, as its stream ended or the gateway restarted: then the launch never happened.
     ///
-    /// - `takingBackAttempt`: the gateway restarted: the attempt does not count.
-    package mutating func wakeLost(
+    /// - `takingBackAttempt`: the lost wake never reached its worker, or the gateway restarted: the attempt does not
+    ///   count.
+    package mutating func wakeEnded(
+        _ outcome: WakeOutcome,
         at now: Instant,
-        takingBackAttempt: Bool,
+        takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> WakeEndedAction {
-        var wake = self.endWake()
-        if let before = wake.spacingBefore { self.spacing = before }
-        if takingBackAttempt { wake.push.attempts -= 1 }
-        return self.retry(wake, priorityMax: .immediate, at: now, parameters)
+        guard var wake = self.inFlight else { preconditionFailure("no wake is in flight") }
+        self.inFlight = nil
+        switch outcome {
+        case .newData, .noData:
+            if outcome == .newData { self.penalty = 0 }
+            return wake.push.handle == .none ? .nothing : .completed(wake.push.handle)
+        case .failed: break
+        case .expired:
+            // The actions of a device before its removal do not count against its new registration.
+            if !wake.discardsRetry { self.penaltyRaised(parameters) }
+        case .lost:
+            if let before = wake.spacingBefore { self.spacing = before }
+            if takingBackAttempt { wake.push.attempts -= 1 }
+        }
+        return self.retry(wake, priorityMax: outcome == .lost ? .immediate : .considerate, at: now, parameters)
     }
 
     /// The device reported conditions.
@@ -300,12 +290,6 @@ extension DeviceState {
             deadline: now + parameters.executionWindow,
             spacingBefore: spacingBefore
         )
-    }
-
-    private mutating func endWake() -> WakeInFlight {
-        guard let wake = self.inFlight else { preconditionFailure("no wake is in flight") }
-        self.inFlight = nil
-        return wake
     }
 
     private mutating func retry(

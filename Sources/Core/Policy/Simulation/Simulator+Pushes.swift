@@ -45,16 +45,15 @@ extension Simulator {
         _ output: (Line) -> Void
     ) {
         guard let wake = self.devices[device].lanes.device.inFlight else { preconditionFailure("no wake is in flight") }
-        func reported(_ result: FetchResult) -> WakeEndedAction {
-            self.devices[device].lanes.pushResultReported(result, at: now, self.parameters)
+        func ended(_ outcome: WakeOutcome) {
+            let action = self.devices[device].lanes.pushEnded(outcome, at: now, self.parameters)
+            self.wakeEnded(wake, outcome, action, device, now, output)
         }
         switch answer {
-        case .newData: self.wakeEnded(wake, .newData, reported(.newData), device, now, output)
-        case .noData: self.wakeEnded(wake, .noData, reported(.noData), device, now, output)
-        case .failed: self.wakeEnded(wake, .failed, reported(.failed), device, now, output)
-        case .lost:
-            let action = self.devices[device].lanes.pushLost(at: now, takingBackAttempt: false, self.parameters)
-            self.wakeEnded(wake, .lost, action, device, now, output)
+        case .newData: ended(.newData)
+        case .noData: ended(.noData)
+        case .failed: ended(.failed)
+        case .lost: ended(.lost)
         case .none: preconditionFailure("an answer that never comes has no moment")
         }
     }

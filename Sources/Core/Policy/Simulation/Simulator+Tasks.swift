@@ -68,21 +68,14 @@ extension Simulator {
         _ now: Instant,
         _ output: (Line) -> Void
     ) {
-        let arrival = wake.task.arrival
         let outcome: TaskOutcome
-        let action: TaskEndedAction
         switch answer {
-        case .success:
-            outcome = .success
-            action = self.devices[device].lanes.taskReported(arrival, .success, self.parameters)
-        case .failure:
-            outcome = .failure
-            action = self.devices[device].lanes.taskReported(arrival, .failure, self.parameters)
-        case .lost:
-            outcome = .lost
-            action = self.devices[device].lanes.taskLost(arrival, takingBackAttempt: false, self.parameters)
+        case .success: outcome = .success
+        case .failure: outcome = .failure
+        case .lost: outcome = .lost
         case .none: preconditionFailure("an answer that never comes has no moment")
         }
+        let action = self.devices[device].lanes.taskEnded(wake.task.arrival, outcome, self.parameters)
         self.taskEnded(wake, outcome, device, now, output)
         self.taskEnded(action, device, now, output)
     }
