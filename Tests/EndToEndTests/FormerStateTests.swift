@@ -3,14 +3,13 @@ import Glibc
 import Testing
 
 /// `FormerStates/make.py` says what is in the state folder, and what is known of it.
-@Suite("A state folder of 308c61c", .serialized, .timeLimit(.minutes(15)))
+@Suite("A state folder of 50ad6a39", .serialized, .timeLimit(.minutes(15)))
 struct FormerStateTests {
     private typealias Object = [String: Any]
 
     private static let files = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/FormerStates")
-    private static let copyName = "journal.sqlite.format-1"
 
-    /// The state as a process left it that was killed.
+    /// Returns the state folder of a process that was killed.
     private func unpacked() throws -> RestartFolder {
         let folder = try RestartFolder()
         try FileManager.default.createDirectory(
@@ -18,7 +17,7 @@ struct FormerStateTests {
             withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o700]
         )
-        let archive = Self.files.appendingPathComponent("308c61c.tar.gz").path
+        let archive = Self.files.appendingPathComponent("50ad6a39.tar.gz").path
         let ended = try ChildProcess.run("tar", ["-xzf", archive, "-C", folder.state.path])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
         return folder
@@ -26,7 +25,7 @@ struct FormerStateTests {
 
     /// What that process answered just before.
     private func former() throws -> Object {
-        let data = try Data(contentsOf: Self.files.appendingPathComponent("308c61c.json"))
+        let data = try Data(contentsOf: Self.files.appendingPathComponent("50ad6a39.json"))
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
@@ -144,35 +143,15 @@ struct FormerStateTests {
         #expect(failed["attempt"] as? Int == 2)
     }
 
-    @Test("What it was lies beside it until the next start, and the log says both that and what the history lost")
-    func copy() throws {
+    @Test("A journal of an older format is refused by its name, with the way to convert it, and stays as it is")
+    func olderFormat() throws {
         let folder = try self.unpacked()
-        let first = try self.start(folder)
-        let copy = folder.state.appendingPathComponent(Self.copyName)
-        let stats = try first.stats()
-        #expect(FileManager.default.fileExists(atPath: copy.path))
-        let errors = first.process.errors
-        #expect(errors.contains("info journalTakenOver ") && errors.contains(copy.path), "\(errors)")
-        // That version numbered devices in its history by what strangers could compute.
-        #expect(errors.contains("the old file is \(folder.history.path).set-aside"), "\(errors)")
-        #expect(try first.push(String(repeating: "0e", count: 32), topic: "com.example.mail").status == 200)
-        try folder.end(first, SIGKILL)
-
-        // By itself it is the whole state.
-        let other = try RestartFolder()
-        try FileManager.default.createDirectory(
-            at: other.state,
-            withIntermediateDirectories: true,
-            attributes: [.posixPermissions: 0o700]
-        )
-        try FileManager.default.copyItem(at: copy, to: other.journal)
-        let again = try self.start(other).stats()
-        for part in ["pushes", "wakes", "devices"] { #expect(again.part(part) == stats.part(part)) }
-
-        let second = try self.start(folder)
-        #expect(!FileManager.default.fileExists(atPath: copy.path))
-        #expect(!second.process.errors.contains("journalTakenOver"))
-        let accepted = try #require(stats.integer("pushes", "accepted"))
-        #expect(try second.stats().integer("pushes", "accepted") == accepted + 1)
+        try folder.changeJournal("PRAGMA user_version = 1")
+        let before = try folder.journalFiles()
+        let ended = try folder.startInVain()
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains("\(folder.journal.path) has format 1"), "\(ended.errors)")
+        #expect(ended.errors.contains("Start commit 50ad6a39 of WakeGate once"), "\(ended.errors)")
+        #expect(try folder.journalFiles() == before)
     }
 }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// What `wakegate worker` of 308c61c wrote in HTTP/1.1, byte for byte but for the names of its peer, wake and stream,
-/// and what a gateway of that version sent it.
-@Suite("A worker of 308c61c at this gateway", .serialized, .timeLimit(.minutes(15)))
+/// The requests that `wakegate worker --report-conditions` of 50ad6a39 writes in HTTP/1.1, byte for byte but for the
+/// names of its peer, wake and stream, and the event that a gateway of that version sends it.
+@Suite("A worker of 50ad6a39 at this gateway", .serialized, .timeLimit(.minutes(15)))
 struct FormerWorkerTests {
     private static let token = String(repeating: "4f", count: 32)
     private static let conditions = """
@@ -16,7 +16,7 @@ struct FormerWorkerTests {
         {"batteryLevel":0.42,"charging":false,"network":true}
         """
     private static let subscription = """
-        GET /v1/topics/com.example.app/wakes?slots=2&name=old&device=\(token) HTTP/1.1\r
+        GET /v1/topics/com.example.app/wakes?slots=2&name=old&device=\(token)&task=com.example.app.*&conditions=1 HTTP/1.1\r
         Host: HOST\r
         accept: text/event-stream\r
         \r
@@ -103,7 +103,7 @@ struct FormerWorkerTests {
         let name = try stream.line { $0.hasPrefix("wakegate-stream: ") }.dropFirst("wakegate-stream: ".count)
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
         #expect(try self.pushed(to: gateway).status == 200)
-        let lines = try ["event: ", "id: ", "data: "].map { start in try stream.line { $0.hasPrefix(start) } }
+        let lines = try ["event: wake", "id: ", "data: "].map { start in try stream.line { $0.hasPrefix(start) } }
         let wake = String(lines[1].dropFirst("id: ".count))
         let told = lines.map { line in
             line.replacing(wake, with: "WAKE")

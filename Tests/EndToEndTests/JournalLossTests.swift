@@ -156,24 +156,6 @@ struct JournalLossTests {
         _ = try self.refusal(folder)
     }
 
-    @Test("A journal of an older version is taken over with everything in it, once it was verified")
-    func olderFormat() throws {
-        let (folder, identifiers) = try self.killed()
-        try OldJournal.rewrite(folder.journal.path)
-        let gateway = try folder.start()
-        #expect(try self.pending(gateway) == identifiers)
-        #expect(FileManager.default.fileExists(atPath: folder.journal.path + "-mark"))
-        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 200)
-        try folder.end(gateway, SIGKILL)
-        // From here on its log is missed.
-        let log = URL(fileURLWithPath: folder.journal.path + "-wal")
-        let content = try Data(contentsOf: log)
-        try FileManager.default.removeItem(at: log)
-        #expect(try self.refusal(folder).contains("commits are missing"))
-        try content.write(to: log)
-        #expect(Array(try self.pending(try folder.start()).dropFirst()) == Array(identifiers.dropFirst()))
-    }
-
     @Test("The one file of a backup is a whole state; damaged, or beside what is not its own, it is refused")
     func backup() throws {
         let folder = try RestartFolder()

@@ -25,7 +25,7 @@ struct WakeMessageTests {
         #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
     }
 
-    @Test("What a gateway of 308c61c wrote is read")
+    @Test("What a gateway of 50ad6a39 wrote is read")
     func former() throws {
         let token = String(repeating: "4f", count: 32)
         let text = """

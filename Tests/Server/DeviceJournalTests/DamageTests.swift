@@ -175,12 +175,15 @@ struct DamageTests {
         #expect(try folder.open().1 == [.device(1): [1]])
     }
 
-    @Test("A newer format is refused with both numbers, and the file stays as it was")
-    func newerFormat() throws {
+    @Test("Another format is refused with both numbers and the remedy, and the file does not change")
+    func otherFormat() throws {
         let folder = try Self.folder()
         try folder.change("PRAGMA user_version = 3")
-        let message = try #require(try folder.refusal())
-        #expect(message.contains("\(folder.path) has format 3, and this build reads formats up to 2. Install"))
+        let newer = try #require(try folder.refusal())
+        #expect(newer.contains("\(folder.path) has format 3, and this build reads format 2. Install"))
+        try folder.change("PRAGMA user_version = 1")
+        let older = try #require(try folder.refusal())
+        #expect(older.contains("\(folder.path) has format 1, and this build reads format 2. Start commit 50ad6a39"))
         try folder.change("PRAGMA user_version = 2")
         #expect(try folder.open().1.count == 70)
     }

@@ -68,38 +68,35 @@ struct RefusedStartTests {
         return rig.store.durable
     }
 
-    @Test("It leaves every file as it was, of this format and of the one before", arguments: Fault.all, [1, 2])
-    func leavesFiles(fault: Fault, format: Int) throws {
+    @Test("A refused start changes no file", arguments: Fault.all)
+    func leavesFiles(fault: Fault) throws {
         var records = try Self.records()
         let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-refused-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "journal.sqlite").path
-        try Self.write(records, path, format)
+        try Self.write(records, path)
         // What is refused below starts as it is.
         #expect(try GatewayEngineRig.refusal(of: try Journal(path: path)) == nil)
         fault.change(&records)
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
             try FileManager.default.removeItem(at: folder.appending(path: name))
         }
-        try Self.write(records, path, format)
+        try Self.write(records, path)
         let before = try Self.contents(folder)
-        #expect(before.count == format + 1, "file, log and mark; in format 1 there is no mark")
+        #expect(before.count == 3, "file, log and mark")
         let refusal = try #require(try GatewayEngineRig.refusal(of: try Journal(path: path)))
         #expect(refusal.message.contains(fault.words), "\(refusal.message)")
         #expect(try Self.contents(folder) == before)
     }
 
     /// Makes a journal, as a process leaves it that is killed.
-    private static func write(_ records: Records, _ path: String, _ format: Int) throws {
-        do {
-            let journal = try Journal(path: path)
-            try journal.begin()
-            var batch = RecordBatch()
-            for (key, content) in records { batch.append(key) { $0.append(content) } }
-            try journal.commit(batch)
-        }
-        if format == 1 { try OldJournal.rewrite(path) }
+    private static func write(_ records: Records, _ path: String) throws {
+        let journal = try Journal(path: path)
+        try journal.begin()
+        var batch = RecordBatch()
+        for (key, content) in records { batch.append(key) { $0.append(content) } }
+        try journal.commit(batch)
     }
 
     /// What each file holds, but for the memory that connections share.

@@ -4,8 +4,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
     case pushWarning
-    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, journalTakenOver, history
-    case historyEventsDropped
+    case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
     case storeAttached, storeDetached, databaseSetting, configurationsDiffer, configurationsAgree
@@ -17,8 +16,8 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     /// The severity, the same for every occurrence.
     package var level: LogLevel {
         switch self {
-        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .journalTakenOver, .webhookRecovered,
-            .storeAttached, .configurationsAgree, .devicesUnlocked, .transferStoreRecovered:
+        case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered, .storeAttached,
+            .configurationsAgree, .devicesUnlocked, .transferStoreRecovered:
             .info
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
             .transferStoreFailed:
@@ -33,7 +32,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,
             .configurationNeedsRestart, .configurationFault, .reloadRefused, .clockJumped, .journalLossAccepted,
-            .journalTakenOver, .transferStoreDamaged:
+            .transferStoreDamaged:
             false
         default: true
         }

@@ -25,7 +25,7 @@ final class RunTable {
 
     /// "WGHi": the file is a history of WakeGate.
     static let applicationID: Int64 = 0x5747_4869
-    /// In format 1 devices and pushes had numbers that anybody could compute.
+    /// The format that this build reads and writes.
     static let version: Int64 = 2
     static let pageBytes = 8192
     /// A chunk of this size and its row's header fill one page: no overflow pages, nothing left over.
@@ -97,9 +97,6 @@ final class RunTable {
             throw OpeningFault.unusable("it is a file of another program")
         }
         let version = try database.integer("PRAGMA user_version") ?? 0
-        guard version != 1 else {
-            throw OpeningFault.unusable("it knows devices by numbers that strangers could find tokens for")
-        }
         guard version == self.version else {
             throw OpeningFault.unusable("its format is \(version), and this program knows format \(self.version)")
         }

@@ -13,9 +13,6 @@ package final class Journal: RecordStore {
     /// What the history has made durable: rows with other events are kept, within `JournalLimits.heldBytesMax`. While
     /// it is nil, none is kept for its events. It is set before `load`.
     package var retention: EventRetention?
-    /// Called by `begin` when it has taken over a journal of an older format, with the path of the copy of what it was:
-    /// the next journal that begins here removes it.
-    package var onTakeover: ((_ copy: String) -> Void)?
     /// The bytes of records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
@@ -48,7 +45,7 @@ package final class Journal: RecordStore {
     /// - `follower`: a file that is first written when the journal has begun: where it is, the journal is not new.
     /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
     /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
-    /// - Throws: `StoreError` when it cannot, when it is another program's, of a newer format or damaged, or lacks what
+    /// - Throws: `StoreError` when it cannot, when it is another program's, of another format or damaged, or lacks what
     ///   was committed. Its files are then as they were.
     package init(
         path: String,
@@ -113,7 +110,10 @@ package final class Journal: RecordStore {
         case .new(let loss):
             self.reader = nil
             try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
-        case .found(let journal): try self.takeOver(journal)
+        case .found(let journal):
+            // It would keep the log from being copied into the file.
+            self.reader = nil
+            try self.open(try JournalFile.takeOver(self.place, journal))
         }
     }
 
@@ -148,21 +148,6 @@ package final class Journal: RecordStore {
     }
 
     // MARK: Opening
-
-    private func takeOver(_ journal: FoundJournal) throws(StoreError) {
-        var copy: String?
-        if journal.format < JournalFile.format, let reader {
-            copy = try FormerJournal.keep(reader, self.place, format: journal.format)
-        }
-        // It would keep the log from being copied into the file.
-        self.reader = nil
-        try self.open(try JournalFile.takeOver(self.place, journal))
-        if let copy {
-            self.onTakeover?(copy)
-        } else if journal.loss == nil {
-            FormerJournal.removeAll(self.place)
-        }
-    }
 
     private func open(
         _ opened: (database: SQLiteDatabase, markFile: JournalMarkFile, mark: JournalMark)

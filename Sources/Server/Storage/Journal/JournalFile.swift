@@ -5,8 +5,7 @@ import Platform
 enum JournalFile {
     /// "WkGJ", by which `file` and SQLite's tools tell it from other programs' databases.
     static let applicationID: Int64 = 0x576B_474A
-    /// The format this build writes, and the newest it reads. In format 1 there is no mark beside the file, and rows do
-    /// not name the ones before them.
+    /// The format that this build reads and writes.
     static let format: Int64 = 2
     static let pageBytes = 16_384
 
@@ -45,13 +44,12 @@ enum JournalFile {
         try self.checkIdentity(database)
         try self.prepareForCommits(database, place)
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
-        guard found.format == self.format, found.loss == nil, !found.isCopy, var mark = found.mark else {
+        guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
             // What is given up is missed until it is gone: whoever is cut off in between finds it missing again.
             let early = found.loss == nil ? try self.makeMark(mark, place) : nil
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
-                try database.execute("PRAGMA user_version = \(self.format)")
                 // In the file itself, so that a log that is missing together with its mark is missed. What was given up
                 // in the log goes with it: the next start would find it there, and miss it again.
                 let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
@@ -187,10 +185,8 @@ enum JournalFile {
         )
     }
 
-    /// - Returns: the format.
     /// - Throws: when it is no journal, or of a format that this build does not read.
-    @discardableResult
-    static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) -> Int64 {
+    static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) {
         let path = database.path
         let (id, format) = try self.explain(path) { () throws(SQLiteError) in
             (try database.integer("PRAGMA application_id"), try database.integer("PRAGMA user_version") ?? 0)
@@ -198,12 +194,17 @@ enum JournalFile {
         guard id == self.applicationID else { throw StoreError(foreign: path) }
         guard format <= self.format else {
             throw StoreError(
-                message: "\(path) has format \(format), and this build reads formats up to \(self.format). Install "
-                    + "the version of WakeGate that wrote it, or a newer one."
+                message: "\(path) has format \(format), and this build reads format \(self.format). Install the "
+                    + "version of WakeGate that wrote it, or a newer one."
             )
         }
         guard format > 0 else { throw StoreError(damaged: path, "there is no format \(format)") }
-        return format
+        guard format == self.format else {
+            throw StoreError(
+                message: "\(path) has format \(format), and this build reads format \(self.format). Start commit "
+                    + "50ad6a39 of WakeGate once on this state folder, which converts it, and then this version."
+            )
+        }
     }
 
     private static func setUpForCommits(_ database: SQLiteDatabase) throws(SQLiteError) {

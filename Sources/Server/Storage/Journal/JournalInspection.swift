@@ -38,7 +38,7 @@ enum JournalInspection {
     ///   - acceptsLoss: what was committed last may be missing.
     ///   - isAlone: no other process has the journal open; without this the log is not looked into by itself.
     /// - Returns: what there is, and the connection that has looked at it; nil for a journal that is to be made.
-    /// - Throws: `StoreError` when the journal is another program's, of a newer format or damaged, or lacks what was
+    /// - Throws: `StoreError` when the journal is another program's, of another format or damaged, or lacks what was
     ///   committed.
     static func of(
         _ place: JournalPlace,
@@ -87,7 +87,6 @@ enum JournalInspection {
         let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal }
         let found = FoundJournal(
-            format: comparison.format,
             newest: comparison.newest,
             mark: mark,
             isCopy: note != nil,
@@ -113,7 +112,6 @@ enum JournalInspection {
 
 /// A journal that is there.
 struct FoundJournal {
-    let format: Int64
     /// Nil when there is no row.
     let newest: JournalPosition?
     let mark: JournalMark?
@@ -125,7 +123,6 @@ struct FoundJournal {
 
 /// A journal beside its mark, on a connection that writes nothing.
 private struct JournalComparison {
-    let format: Int64
     /// Nil when there is no row.
     let newest: JournalPosition?
     private let database: SQLiteDatabase
@@ -145,7 +142,7 @@ private struct JournalComparison {
         self.isLogEmpty = isLogEmpty
         // Until the connection is closed, it sees the journal as it is at its first question.
         try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
-        self.format = try JournalFile.checkIdentity(database)
+        try JournalFile.checkIdentity(database)
         self.newest = try JournalPosition.newest(database)
     }
 
@@ -157,14 +154,8 @@ private struct JournalComparison {
         let looksIntoLog = isAlone && !self.isLogEmpty
         if looksIntoLog { try self.checkLogAge() }
         guard let mark else {
-            if self.format > 1 {
-                let cut = self.isLogEmpty ? JournalFile.cutClause(self.place) : nil
-                return self.loss("\(cut.map { "\($0), and " } ?? "")its mark, \(markPath), is missing or damaged")
-            }
-            if self.newest == nil, self.isLogEmpty {
-                return self.loss("it holds no rows, and its log, \(self.place.logPath), is missing or empty")
-            }
-            return self.missingInLog(looksIntoLog)
+            let cut = self.isLogEmpty ? JournalFile.cutClause(self.place) : nil
+            return self.loss("\(cut.map { "\($0), and " } ?? "")its mark, \(markPath), is missing or damaged")
         }
         let row = self.newest?.row ?? 0
         let isLogOfAnother = looksIntoLog ? try self.isLogOfAnother(mark) : false
@@ -181,7 +172,7 @@ private struct JournalComparison {
         }
         let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
-        guard row > mark.row, self.format > 1, let newest else { return self.missingInLog(looksIntoLog) }
+        guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
         // Without a log, too, which a program may have copied into the file and removed: a process that dies leaves the
         // mark a commit behind at most, and what a loss of power leaves of it tells nothing of a log.
@@ -194,7 +185,7 @@ private struct JournalComparison {
     ///
     /// - Throws: when those are the mark's: then the log is what is another's, and nothing may come of it.
     private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
-        guard self.format > 1, let newest, newest.row != mark.row, let number = newest.stamp.journal,
+        guard let newest, newest.row != mark.row, let number = newest.stamp.journal,
             number != mark.journal
         else { return false }
         let own: JournalPosition?

@@ -38,8 +38,7 @@ package struct GatewayStore: Sendable {
     ///
     /// - Parameters:
     ///   - retention: what the history has made durable, and the journal need not keep any more.
-    ///   - log: hears why a checkpoint failed, or which file is gone, and that a journal of an older format was taken
-    ///     over.
+    ///   - log: hears why a checkpoint failed, or which file is gone.
     package func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(
@@ -48,9 +47,6 @@ package struct GatewayStore: Sendable {
             acceptsLoss: self.acceptsLoss
         )
         journal.retention = retention
-        journal.onTakeover = { [path = self.journalPath] copy in
-            log.write(.journalTakenOver, ["file": path, "copy": copy])
-        }
         _ = try CheckpointThread(journal) { log.write(.checkpointFailed, ["cause": $0.message]) }
         return journal
     }
