@@ -2,9 +2,9 @@
 enum Bounds {
     /// The files that declare what an operator can set, or a test in their place.
     static let settable = [
-        "Sources/Server/Storage/Journal/JournalLimits.swift",
+        "Sources/Server/Storage/Journal/Journal.swift",
         "Sources/Server/HTTPTransport/Basics/TransportLimits.swift",
-        "Sources/Server/Storage/History/HistoryLimits.swift", "Sources/Server/Gateway/Settings/GatewayLimits.swift",
+        "Sources/Server/Storage/History/HistoryFile.swift", "Sources/Server/Gateway/Settings/GatewayLimits.swift",
         "Sources/Transfers/TransferAgent/Policy/TransferLimits.swift",
     ]
 

@@ -55,7 +55,7 @@ enum OneWay {
         Way(
             name: "chance from a seed",
             words: ["0xBF58_476D_1CE4_E5B9", "srand48", "drand48"],
-            homes: ["Wire/SplitMix64.swift"],
+            homes: ["Wire/HashKey.swift"],
             remedy: "draw from `SplitMix64` of Bytes"
         ),
         Way(
@@ -88,7 +88,7 @@ enum OneWay {
         Way(
             name: "checksums",
             words: ["XXH3_", "XXH64_", "crc32", "adler32"],
-            homes: ["Storage/RowChecksum.swift"],
+            homes: ["Storage/JournalRow.swift"],
             remedy: "take the `RowChecksum` of DeviceJournal"
         ),
         Way(

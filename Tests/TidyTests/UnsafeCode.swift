@@ -29,7 +29,7 @@ enum UnsafeCode {
             reason: "on a push's way: memory of fields that is used again, and places that never move"
         ),
         Home(
-            place: "Storage/HalfWordSorter.swift",
+            place: "Storage/PushIndex.swift",
             reason: "sorts lots of events in passes without a check an element"
         ),
         Home(

@@ -1,3 +1,6 @@
+internal import CSystemd
+internal import Glibc
+
 /// A listening socket that the service manager opened before it started the process.
 package struct InheritedSocket: Hashable, Sendable {
     package let descriptor: Int32
@@ -52,5 +55,102 @@ package enum ServiceNotice: Hashable, Sendable {
     /// A line feed would begin another assignment.
     private static func status(_ words: String) -> String {
         "STATUS=" + words.split(whereSeparator: \.isNewline).joined(separator: " ")
+    }
+}
+
+// The one file that knows libsystemd.
+
+/// What systemd offers to a service: a manager that hears how it is, sockets that it was given, and the journal.
+///
+/// Everything is of no effect where systemd did not start the process.
+package enum Systemd {
+    /// Tells the service manager how the service is.
+    ///
+    /// - Returns: whether there is a manager, and it was told.
+    @discardableResult
+    package static func notify(_ notice: ServiceNotice) -> Bool {
+        unsafe sd_notify(0, notice.text) > 0
+    }
+
+    /// How often the service manager wants to hear `ServiceNotice.alive` at least, in microseconds; nil when it does
+    /// not ask.
+    package static var watchdogMicroseconds: UInt64? {
+        var microseconds: UInt64 = 0
+        guard unsafe sd_watchdog_enabled(0, &microseconds) > 0, microseconds > 0 else { return nil }
+        return microseconds
+    }
+
+    /// The listening sockets that the process was started with; they are the caller's from now on, and children do not
+    /// inherit them. Later calls give none.
+    ///
+    /// To be called while the process has one thread that looks at its environment.
+    ///
+    /// - Throws: `ServiceManagerError` when what was passed are no listening sockets.
+    package static func takeSockets() throws(ServiceManagerError) -> [InheritedSocket] {
+        var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+        let count = unsafe sd_listen_fds_with_names(1, &names)
+        defer { unsafe Self.free(names) }
+        guard count >= 0 else {
+            let why = unsafe String(cString: strerror(-count))
+            throw ServiceManagerError(message: "the sockets that the service manager passed cannot be taken: \(why)")
+        }
+        var sockets: [InheritedSocket] = []
+        for index in 0..<Int(count) {
+            let descriptor = SD_LISTEN_FDS_START + Int32(index)
+            let name = unsafe names.flatMap { unsafe $0[index] }.map { unsafe String(cString: $0) } ?? ""
+            guard wakegate_systemd_listens(descriptor) != 0, let address = self.address(descriptor) else {
+                throw ServiceManagerError(
+                    message: "\"\(name)\", which the service manager passed, is no stream socket that listens at an "
+                        + "address or a path; use ListenStream=HOST:PORT or ListenStream=/PATH with Accept=no"
+                )
+            }
+            sockets.append(InheritedSocket(descriptor: descriptor, name: name, address: address))
+        }
+        return sockets
+    }
+
+    private static func address(_ descriptor: Int32) -> String? {
+        var text = [CChar](repeating: 0, count: 256)
+        guard unsafe wakegate_systemd_address(descriptor, &text, text.count) == 0 else { return nil }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func free(_ names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+        guard let names = unsafe names else { return }
+        var name = unsafe names
+        while let text = unsafe name.pointee {
+            unsafe Glibc.free(text)
+            unsafe name += 1
+        }
+        unsafe Glibc.free(names)
+    }
+}
+
+// MARK: - The journal
+
+extension Systemd {
+    /// Whether standard error is a stream to the journal, so that what is sent there by itself loses nothing.
+    package static var isErrorInJournal: Bool {
+        guard let text = unsafe getenv("JOURNAL_STREAM") else { return false }
+        let numbers = unsafe String(cString: text).split(separator: ":").compactMap { UInt($0) }
+        guard numbers.count == 2 else { return false }
+        return wakegate_systemd_is_file(STDERR_FILENO, numbers[0], numbers[1]) != 0
+    }
+
+    /// Sends one entry to the journal.
+    ///
+    /// - Parameter fields: `NAME=VALUE` each, the names in capitals; `MESSAGE` and `PRIORITY` are what people see.
+    /// - Returns: whether the journal took it.
+    package static func sendToJournal(_ fields: [String]) -> Bool {
+        let bytes = fields.flatMap { Array($0.utf8) }
+        return unsafe bytes.withUnsafeBytes { all in
+            var rest = unsafe UnsafeMutableRawPointer(mutating: all.baseAddress)
+            var parts: [iovec] = unsafe []
+            for field in fields {
+                unsafe parts.append(iovec(iov_base: rest, iov_len: field.utf8.count))
+                unsafe rest = rest.map { unsafe $0 + field.utf8.count }
+            }
+            return unsafe sd_journal_sendv(parts, Int32(parts.count)) == 0
+        }
     }
 }

@@ -46,3 +46,90 @@ package struct CertificateTopics: Hashable, Sendable {
         return false
     }
 }
+
+/// The value of the extension in which a provider's certificate names its topics, 1.2.840.113635.100.6.3.6: a SEQUENCE
+/// in which each topic, a UTF8String, is followed by a SEQUENCE of UTF8Strings that say what it is for (`app`, `voip`,
+/// `complication`).
+package struct CertificateTopicList: Hashable, Sendable {
+    package struct Entry: Hashable, Sendable {
+        /// What `PushHead.isTopic` takes.
+        package let topic: String
+        /// At least one; what they say decides nothing.
+        package let kinds: [String]
+    }
+
+    /// The most topics one certificate may name, and the most kinds of each; APNs has about ten.
+    package static let entriesMax = 64
+
+    /// At least one, in the order in which they stand there.
+    package let entries: [Entry]
+
+    /// - Returns: nil when `der` is anything else.
+    package init?(_ der: ByteView) {
+        var outer = DERReader(der)
+        guard let list = outer.value(.sequence), outer.isAtEnd else { return nil }
+        var reader = DERReader(list)
+        var entries: [Entry] = []
+        while !reader.isAtEnd {
+            guard entries.count < Self.entriesMax, let topic = reader.value(.utf8String), PushHead.isTopic(topic),
+                let kinds = reader.value(.sequence), let kinds = Self.kinds(kinds)
+            else { return nil }
+            entries.append(Entry(topic: topic.string, kinds: kinds))
+        }
+        guard !entries.isEmpty else { return nil }
+        self.entries = entries
+    }
+
+    private static func kinds(_ list: ByteView) -> [String]? {
+        var reader = DERReader(list)
+        var kinds: [String] = []
+        while !reader.isAtEnd {
+            guard kinds.count < self.entriesMax, let kind = reader.value(.utf8String), PushHead.isTopic(kind) else {
+                return nil
+            }
+            kinds.append(kind.string)
+        }
+        return kinds.isEmpty ? nil : kinds
+    }
+}
+
+/// Values in DER (X.690), one after the other, as far as the extensions of client certificates have them.
+struct DERReader {
+    enum Tag: UInt8 {
+        case utf8String = 0x0C
+        case sequence = 0x30
+    }
+
+    /// The most bytes in which a length is written; no certificate is longer than four of them can say.
+    private static let lengthBytesMax = 4
+
+    private var rest: ByteView
+
+    init(_ bytes: ByteView) {
+        self.rest = bytes
+    }
+
+    var isAtEnd: Bool { self.rest.isEmpty }
+
+    /// Takes the value that comes next.
+    ///
+    /// - Returns: its contents; nil when its tag is another one, it is cut short, or its length is not written as DER
+    ///   has it: definite, and as short as can be.
+    mutating func value(_ tag: Tag) -> ByteView? {
+        guard self.rest.count >= 2, self.rest[0] == tag.rawValue else { return nil }
+        var start = 2
+        var count = Int(self.rest[1])
+        if count >= 0x80 {
+            let lengthBytes = count & 0x7F
+            start += lengthBytes
+            guard (1...Self.lengthBytesMax).contains(lengthBytes), start <= self.rest.count else { return nil }
+            count = 0
+            for index in 2..<start { count = count << 8 | Int(self.rest[index]) }
+            guard count >= 0x80, count >> (8 * (lengthBytes - 1)) > 0 else { return nil }
+        }
+        guard count <= self.rest.count - start else { return nil }
+        let contents = self.rest[start..<start + count]
+        self.rest = self.rest.dropFirst(start + count)
+        return contents
+    }
+}

@@ -224,3 +224,103 @@ extension String {
         }
     }
 }
+
+extension ByteView {
+    /// The eight bytes from `index` on; the first is the lowest eight bits.
+    @inlinable
+    package func word(at index: Int) -> UInt64 {
+        precondition(index >= 0 && index <= self.count - 8, "word out of bounds")
+        return UInt64(
+            littleEndian: unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        )
+    }
+
+    /// The four bytes from `index` on; the first is the lowest eight bits.
+    @inlinable
+    package func halfWord(at index: Int) -> UInt32 {
+        precondition(index >= 0 && index <= self.count - 4, "half word out of bounds")
+        return UInt32(
+            littleEndian: unsafe self.base.unsafelyUnwrapped.loadUnaligned(fromByteOffset: index, as: UInt32.self)
+        )
+    }
+}
+
+extension ByteBuffer {
+    /// Appends eight bytes, the lowest eight bits first.
+    @inlinable
+    package mutating func append(word: UInt64) {
+        unsafe self.extend(8).storeBytes(of: word.littleEndian, as: UInt64.self)
+    }
+
+    /// Appends two words, one right after the other.
+    @inlinable
+    package mutating func append(_ first: UInt64, _ second: UInt64) {
+        let room = unsafe self.extend(16)
+        unsafe room.storeBytes(of: first.littleEndian, as: UInt64.self)
+        unsafe room.storeBytes(of: second.littleEndian, toByteOffset: 8, as: UInt64.self)
+    }
+
+    /// Appends four bytes, the lowest eight bits first.
+    @inlinable
+    package mutating func append(halfWord: UInt32) {
+        unsafe self.extend(4).storeBytes(of: halfWord.littleEndian, as: UInt32.self)
+    }
+}
+
+extension SIMD16<UInt8> {
+    /// The first eight bytes and the last eight as words; the first of them is the lowest eight bits.
+    @inlinable
+    @inline(__always)
+    package var halves: SIMD2<UInt64> {
+        unsafe unsafeBitCast(self, to: SIMD2<UInt64>.self)
+    }
+}
+
+extension ByteView {
+    /// The bytes at `index` that belong together: those of one character, or of a beginning of one that nothing
+    /// completes, for which one U+FFFD stands (Unicode 16, 3.9: Substitution of Maximal Subparts).
+    ///
+    /// - Returns: how many there are, 1...4; and whether they are a character in UTF-8 (RFC 3629).
+    @inlinable
+    package func sequence(at index: Int) -> (count: Int, isCharacter: Bool) {
+        let first = self[index]
+        // The bounds of the second byte rule out overlong forms, surrogates and numbers past U+10FFFF.
+        var low: UInt8 = 0x80
+        var high: UInt8 = 0xBF
+        let count: Int
+        switch first {
+        case 0..<0x80: return (1, true)
+        case 0xC2...0xDF: count = 2
+        case 0xE0...0xEF:
+            count = 3
+            if first == 0xE0 { low = 0xA0 }
+            if first == 0xED { high = 0x9F }
+        case 0xF0...0xF4:
+            count = 4
+            if first == 0xF0 { low = 0x90 }
+            if first == 0xF4 { high = 0x8F }
+        default: return (1, false)
+        }
+        for place in 1..<count {
+            guard index + place < self.count, low...high ~= self[index + place] else { return (place, false) }
+            low = 0x80
+            high = 0xBF
+        }
+        return (count, true)
+    }
+
+    /// Whether the bytes are well-formed UTF-8.
+    package var isUTF8: Bool {
+        var index = 0
+        while index < self.count {
+            if index + 8 <= self.count, self.load(UInt64.self, at: index) & 0x8080_8080_8080_8080 == 0 {
+                index += 8
+                continue
+            }
+            let (count, isCharacter) = self.sequence(at: index)
+            guard isCharacter else { return false }
+            index += count
+        }
+        return true
+    }
+}

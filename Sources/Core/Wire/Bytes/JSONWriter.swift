@@ -119,3 +119,148 @@ package struct JSONWriter: ~Copyable {
         if self.needsComma { self.buffer.append(UInt8(ascii: ",")) }
     }
 }
+
+/// Where text goes, which says what of ASCII cannot stand there as it is.
+private enum JSONPlace {
+    /// Between the quotation marks of a string.
+    case string
+    /// On one line, as JSON text.
+    case line
+
+    /// The high bit of each byte is set where it must be looked at by itself.
+    @inline(__always)
+    func special(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
+        switch self {
+        case .string:
+            bytes | (bytes &- SIMD16(repeating: 0x20)) | Self.places(of: UInt8(ascii: "\""), in: bytes)
+                | Self.places(of: UInt8(ascii: "\\"), in: bytes) | Self.places(of: 0x7F, in: bytes)
+        case .line: bytes | Self.places(of: 0x0A, in: bytes) | Self.places(of: 0x0D, in: bytes)
+        }
+    }
+
+    @inline(__always)
+    func isPlain(_ byte: UInt8) -> Bool {
+        switch self {
+        case .string: byte >= 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
+        case .line: byte < 0x80 && byte != 0x0A && byte != 0x0D
+        }
+    }
+
+    /// Sets the high bit of each byte that is `byte`, and of no other below 0x80.
+    @inline(__always)
+    private static func places(of byte: UInt8, in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
+        let difference = bytes ^ SIMD16(repeating: byte)
+        return (difference &- SIMD16(repeating: 1)) & ~difference
+    }
+}
+
+extension ByteBuffer {
+    /// Appends text as it stands between the quotation marks of a JSON string (RFC 8259).
+    ///
+    /// What is appended is UTF-8, whatever the text is: each part of it that is not becomes U+FFFD. U+2028, U+2029 and
+    /// U+0085 are written as escapes, for there are readers of lines to whom they end one.
+    package mutating func appendJSONString(_ text: ByteView) {
+        self.append(text, in: .string)
+    }
+
+    /// Appends a JSON text as one line: a space for each CR and LF, and the three further characters that may end a
+    /// line, which stand in strings alone, as escapes.
+    ///
+    /// What is appended is UTF-8, as with strings.
+    package mutating func appendJSONLine(_ json: ByteView) {
+        self.append(json, in: .line)
+    }
+
+    @inline(__always)
+    private mutating func append(_ text: ByteView, in place: JSONPlace) {
+        /// All before it has been appended.
+        var start = 0
+        var index = 0
+        while index < text.count {
+            let end = text[index] < 0x80 ? text.endOfPlain(from: index, place) : text.endOfLetters(from: index)
+            guard end == index else {
+                index = end
+                continue
+            }
+            let (count, isCharacter) = text.sequence(at: index)
+            let isASCII = text[index] < 0x80
+            if !isASCII, isCharacter, !text.endsLine(at: index, count) {
+                index += count
+            } else {
+                self.append(text[start..<index])
+                if isASCII {
+                    self.appendEscape(text[index], in: place)
+                } else if isCharacter {
+                    self.append(count == 2 ? "\\u0085" : text[index + 2] == 0xA8 ? "\\u2028" : "\\u2029")
+                } else {
+                    self.append("\u{FFFD}")
+                }
+                index += count
+                start = index
+            }
+        }
+        self.append(text[start..<text.count])
+    }
+
+    private mutating func appendEscape(_ byte: UInt8, in place: JSONPlace) {
+        guard place == .string else { return self.append(UInt8(ascii: " ")) }
+        switch byte {
+        case UInt8(ascii: "\""): self.append("\\\"")
+        case UInt8(ascii: "\\"): self.append("\\\\")
+        case 0x0A: self.append("\\n")
+        case 0x0D: self.append("\\r")
+        case 0x09: self.append("\\t")
+        default:
+            self.append("\\u00")
+            self.append(byte >> 4 < 10 ? byte >> 4 + 0x30 : byte >> 4 + 0x57)
+            self.append(byte & 15 < 10 ? byte & 15 + 0x30 : byte & 15 + 0x57)
+        }
+    }
+}
+
+extension ByteView {
+    /// The place of the first byte from `start` on that cannot be copied without a look; `count` when there is none.
+    @inline(__always)
+    fileprivate func endOfPlain(from start: Int, _ place: JSONPlace) -> Int {
+        var index = start
+        while index + 16 <= self.count {
+            let special = place.special(self.load(SIMD16<UInt8>.self, at: index))
+            let halves = special.halves & SIMD2(repeating: 0x8080_8080_8080_8080)
+            if halves[0] != 0 { return index + halves[0].trailingZeroBitCount >> 3 }
+            if halves[1] != 0 { return index + 8 + halves[1].trailingZeroBitCount >> 3 }
+            index += 16
+        }
+        while index < self.count, place.isPlain(self[index]) { index += 1 }
+        return index
+    }
+
+    /// The place of the first byte from `start` on that does not belong to a character of two or three bytes, or to one
+    /// that must be looked at: those of U+0085, U+2028 and U+2029 begin with C2 and E2, and the second bytes of those
+    /// that begin with E0 and ED have bounds of their own.
+    @inline(__always)
+    fileprivate func endOfLetters(from start: Int) -> Int {
+        var index = start
+        while index + 4 <= self.count {
+            let word = UInt32(littleEndian: self.load(UInt32.self, at: index))
+            let first = word & 0xFF
+            if word & 0xC0_C0F0 == 0x80_80E0, first != 0xE0, first != 0xE2, first != 0xED {
+                index += 3
+            } else if word & 0xC0E0 == 0x80C0, first >= 0xC3 {
+                index += 2
+            } else {
+                break
+            }
+        }
+        return index
+    }
+
+    /// Whether the character of `characterCount` bytes at `index` is U+0085, U+2028 or U+2029.
+    @inline(__always)
+    fileprivate func endsLine(at index: Int, _ characterCount: Int) -> Bool {
+        switch self[index] {
+        case 0xC2: characterCount == 2 && self[index + 1] == 0x85
+        case 0xE2: characterCount == 3 && self[index + 1] == 0x80 && self[index + 2] & 0xFE == 0xA8
+        default: false
+        }
+    }
+}

@@ -1,6 +1,8 @@
 import FoundationEssentials
+import Glibc
 import Platform
 import Synchronization
+import Wire
 
 /// Takes one line for each thing an operator would act on, from any thread, and writes it on a thread of its own.
 ///
@@ -155,5 +157,219 @@ package final class GatewayLog: @unchecked Sendable {
         lost += self.lost
         self.lost = 0
         return (self.waiting, self.format)
+    }
+}
+
+/// One thing that is logged.
+package struct LogLine: Hashable, Sendable {
+    /// When it happened, in milliseconds since 1970.
+    package let time: Int64
+    package let event: GatewayEvent
+    /// What varies; never a device token, a credential or a payload.
+    package var fields: [String: String]
+
+    /// The most characters of a field's value that are written.
+    package static let valueCountMax = 1024
+
+    package init(time: Int64, event: GatewayEvent, fields: [String: String]) {
+        self.time = time
+        self.event = event
+        self.fields = fields.mapValues { value in
+            value.count <= Self.valueCountMax ? value : "\(value.prefix(Self.valueCountMax))…"
+        }
+    }
+}
+
+/// The least important log line that is written, and how much a line matters.
+package enum LogLevel: String, CaseIterable, Sendable {
+    case debug, info, warning, error
+}
+
+/// How a log line is written: for people, or as one JSON object.
+package enum LogFormat: String, CaseIterable, Sendable {
+    case text, json
+}
+
+/// Where lines go.
+package protocol LogSink: Sendable {
+    /// Writes a line; it may take its time.
+    ///
+    /// - Returns: false when the line is lost.
+    func write(_ line: LogLine, _ format: LogFormat) -> Bool
+}
+
+extension LogLine {
+    /// The line for people: time, level, event, and the fields in the order of their names, a value in quotation marks
+    /// wherever it could be taken for something else.
+    package var text: String {
+        "\(WallTime.text(self.time)) \(self.event.level.rawValue) \(self.message)"
+    }
+
+    /// Event and fields.
+    package var message: String {
+        self.fields.sorted { $0.key < $1.key }.reduce(self.event.rawValue) { line, field in
+            "\(line) \(field.key)=\(Self.quoted(field.value))"
+        }
+    }
+
+    /// The line for programs: one JSON object.
+    package var json: String {
+        var members = self.fields
+        members["time"] = WallTime.text(self.time)
+        members["level"] = self.event.level.rawValue
+        members["event"] = self.event.rawValue
+        var writer = JSONWriter()
+        writer.beginObject()
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+            writer.key(name)
+            writer.string(value)
+        }
+        writer.endObject()
+        return TerminalText.json(writer.buffer.view.string)
+    }
+
+    /// What may stand without quotation marks, besides letters and digits of ASCII.
+    private static let plain = Set("-_.:/,+@%[]()".unicodeScalars)
+
+    /// The value as it is, or, where that could be misread, in quotation marks with the escapes of JSON: a line feed in
+    /// what strangers send begins no new line, and a terminal is told nothing.
+    package static func quoted(_ value: String) -> String {
+        let isPlain = value.unicodeScalars.allSatisfy { scalar in
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9": true
+            default: Self.plain.contains(scalar)
+            }
+        }
+        guard !isPlain || value.isEmpty else { return value }
+        var text = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": text += "\\\(scalar)"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            default: text += TerminalText.isShown(scalar) ? String(scalar) : TerminalText.escaped(scalar)
+            }
+        }
+        return text + "\""
+    }
+}
+
+/// Lines on standard error, one a `write`.
+package struct StandardError: LogSink {
+    /// The descriptor that is written to.
+    private let descriptor: Int32
+
+    package init(descriptor: Int32 = STDERR_FILENO) {
+        self.descriptor = descriptor
+    }
+
+    package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
+        let text = format == .json ? line.json : line.text
+        return "\(text)\n".withByteView { Descriptor.writeAll(self.descriptor, $0) }
+    }
+}
+
+/// Entries in systemd's journal with fields of their own, by which `journalctl` finds them.
+package struct SystemJournal: LogSink {
+    package init() {}
+
+    package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
+        // Whatever keeps the journal from taking it, its stream on standard error may.
+        Systemd.sendToJournal(Self.fields(line)) || StandardError().write(line, format)
+    }
+
+    /// An entry's fields, `NAME=VALUE` each: those of a line have the prefix `WAKEGATE_`.
+    package static func fields(_ line: LogLine) -> [String] {
+        let own = line.fields.sorted { $0.key < $1.key }.map { "WAKEGATE_\(self.name($0.key))=\($0.value)" }
+        return [
+            "MESSAGE=\(line.message)", "PRIORITY=\(self.priority(line.event.level))", "SYSLOG_IDENTIFIER=wakegate",
+            "WAKEGATE_EVENT=\(line.event.rawValue)",
+        ] + own
+    }
+
+    /// `policyVersion` as the journal writes names: `POLICY_VERSION`.
+    private static func name(_ key: String) -> String {
+        key.reduce(into: "") { name, letter in
+            if letter.isUppercase { name += "_" }
+            name += letter.uppercased()
+        }
+    }
+
+    /// As syslog numbers them.
+    private static func priority(_ level: LogLevel) -> Int {
+        switch level {
+        case .error: 3
+        case .warning: 4
+        case .info: 6
+        case .debug: 7
+        }
+    }
+}
+
+/// Lets a few lines of each cause through, and counts the others, so that nobody can fill a disk by giving cause.
+///
+/// A cause's first line opens a window; when the window ends, one line says how many there were besides.
+package struct LogThrottle {
+    /// The lines of one cause in a window.
+    package static let linesMax = 5
+    package static let windowMilliseconds: Int64 = 10_000
+    /// The causes that are told apart at a time; of more those of one event are one.
+    package static let causesMax = 256
+
+    private struct Cause: Hashable {
+        let event: GatewayEvent
+        let text: String
+    }
+
+    private struct Window {
+        let endsAt: Int64
+        var lines = 0
+        var suppressed = 0
+        /// The last line that was not written.
+        var last: LogLine?
+    }
+
+    private var windows: [Cause: Window] = [:]
+
+    /// When the next line about suppressed ones is due, by the clock of `admit`; nil when none is.
+    package private(set) var nextDue: Int64?
+
+    package init() {}
+
+    /// Whether a line is written.
+    ///
+    /// - `now`: milliseconds of a clock that never steps.
+    package mutating func admit(_ line: LogLine, now: Int64) -> Bool {
+        var cause = Cause(event: line.event, text: line.event.causeField.flatMap { line.fields[$0] } ?? "")
+        if self.windows[cause] == nil, self.windows.count >= Self.causesMax {
+            self.windows = self.windows.filter { $0.value.endsAt > now || $0.value.suppressed > 0 }
+            if self.windows.count >= Self.causesMax { cause = Cause(event: line.event, text: "") }
+        }
+        var window = self.windows[cause] ?? Window(endsAt: now + Self.windowMilliseconds)
+        if window.endsAt <= now, window.suppressed == 0 { window = Window(endsAt: now + Self.windowMilliseconds) }
+        defer { self.windows[cause] = window }
+        window.lines += 1
+        guard window.lines > Self.linesMax else { return true }
+        window.suppressed += 1
+        window.last = line
+        self.nextDue = min(self.nextDue ?? .max, window.endsAt)
+        return false
+    }
+
+    /// The lines that say how many there were besides, of the windows that have ended by `now`: each is the last one
+    /// that was not written, with `suppressed` and `seconds` in addition.
+    package mutating func takeDue(_ now: Int64) -> [LogLine] {
+        guard let due = self.nextDue, due <= now else { return [] }
+        var lines: [LogLine] = []
+        for (cause, window) in self.windows where window.endsAt <= now {
+            self.windows[cause] = nil
+            guard var line = window.last else { continue }
+            line.fields["suppressed"] = "\(window.suppressed)"
+            line.fields["seconds"] = "\(Self.windowMilliseconds / 1000)"
+            lines.append(line)
+        }
+        self.nextDue = self.windows.values.filter { $0.suppressed > 0 }.map(\.endsAt).min()
+        return lines.sorted { $0.time < $1.time }
     }
 }

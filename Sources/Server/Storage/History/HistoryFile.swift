@@ -383,3 +383,103 @@ package final class HistoryFile: HistorySource {
         self.collected.removeAll()
     }
 }
+
+/// The bounds of the history. Everything else follows from the size.
+package struct HistoryLimits: Hashable, Sendable {
+    /// The bytes that the file and its write-ahead log stay within; at least 4 MiB.
+    package let bytesMax: Int
+    /// How long an event is kept, in milliseconds of policy time; up to an eighth more, as events leave in large lots.
+    package let ageMillisecondsMax: Int64
+
+    package init(
+        bytesMax: Int = 256 << 20,
+        ageMillisecondsMax: Int64 = 7 * 86_400_000
+    ) {
+        self.bytesMax = max(bytesMax, 4 << 20)
+        self.ageMillisecondsMax = max(ageMillisecondsMax, 0)
+    }
+
+    /// A history in memory: smaller, as it stands beside the devices.
+    package static let inMemory = HistoryLimits(bytesMax: 32 << 20)
+
+    /// The bytes of the runs that are kept; the rest of the size is for the log, and for a merge's result while its
+    /// inputs are still there.
+    var keptBytesMax: Int { self.bytesMax / 16 * 10 }
+
+    /// The events of the largest run that a merge makes: about a thirty-second of the size.
+    var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }
+
+    /// The events collected in memory before they are written, asked for or not.
+    var collectedMax: Int { min(self.runEventsMax / 2, 131_072) }
+
+    /// The pages of the write-ahead log after which it is copied into the file.
+    var logPagesMax: Int { self.bytesMax / 32 / RunTable.pageBytes }
+
+    /// The events that one piece of a merge moves: 32,768 as a rule, a few milliseconds.
+    var pieceEvents: Int { self.runEventsMax / 8 }
+
+    /// The chunks that one piece of work deletes, or the pages it gives back: 256 as a rule.
+    var pieceChunks: Int { self.runEventsMax / 1024 }
+
+    /// The runs a merge makes one of.
+    static let fanIn = 8
+
+    /// The runs that there are at most, so that a question has a bounded number of places to look at.
+    static let runsMax = 256
+
+    /// The events after which a list of pushes looks into no further run: a few milliseconds.
+    static let pushesExamined = 65_536
+
+    /// The longest time a merged run may span, so that events do not outlive their age for long.
+    var spanMillisecondsMax: Int64 { self.ageMillisecondsMax / 8 }
+}
+
+/// What the file of a history held when it was opened.
+package struct HistoryFound: Hashable, Sendable {
+    /// There was none, or none that is of use.
+    package let isNew: Bool
+    /// The newest record of events in the file; 0 when none had a number.
+    package let sequence: UInt64
+    /// The last records in the file of earlier numbers, which went on when others began anew: of those behind them the
+    /// events may be missing.
+    package let leftOff: [UInt64]
+    /// When its newest event happened; nil when it holds none.
+    package let newest: Instant?
+
+    package init(isNew: Bool, sequence: UInt64, leftOff: [UInt64] = [], newest: Instant?) {
+        self.isNew = isNew
+        self.sequence = sequence
+        self.leftOff = leftOff
+        self.newest = newest
+    }
+
+    /// The records whose events are in the file.
+    package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
+}
+
+/// What befell the history and should be told to whoever runs the gateway; the gateway itself goes on.
+package enum HistoryTrouble: Hashable, Sendable {
+    /// The file could not be used; it now has another name, and the history begins anew. `isInPlace`: a file that was
+    /// set aside before is gone.
+    case setAside(path: String, reason: String, isInPlace: Bool)
+    /// The file was cut off or replaced while it was in use: it goes on to record `found`, and went on to `durable`.
+    case cutOff(found: UInt64, durable: UInt64)
+    /// Events cannot be written, or questions not be answered; told once, and tried again.
+    case failing(reason: String)
+    /// The history works again; so many events were lost since the trouble began.
+    case recovered(droppedEvents: Int)
+
+    /// What happened, as a sentence without a full stop.
+    package var message: String {
+        switch self {
+        case .setAside(let path, let reason, let isInPlace):
+            "the history begins anew: \(reason); the old file is \(path)"
+                + (isInPlace ? ", in place of one that was set aside before" : "")
+        case .cutOff(let found, let durable):
+            "the history was cut off or replaced while it was in use: it went on to record \(durable), and goes on to "
+                + "\(found); what the journal kept is written again"
+        case .failing(let reason): "the history cannot be kept for now: \(reason)"
+        case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"
+        }
+    }
+}

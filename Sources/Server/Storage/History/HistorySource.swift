@@ -116,3 +116,183 @@ package struct LoggedDevice: Hashable, Sendable {
         self.topic = topic
     }
 }
+
+/// A place between two things that happened to a device, which stays where it is while more happens and the oldest is
+/// dropped.
+package struct HistoryPlace: Hashable, Sendable {
+    /// What happened before this moment lies before it, ...
+    package let moment: Instant
+    /// ... and so do the first of those at this moment, so many.
+    package let count: Int
+
+    package init(moment: Instant, count: Int) {
+        self.moment = moment
+        self.count = count
+    }
+}
+
+/// A part of what happened to a device.
+package struct HistoryPage: Hashable, Sendable {
+    /// The newest first.
+    package var entries: [HistoryEntry] = []
+    /// Where the next page goes on; nil when nothing is left.
+    package var next: HistoryPlace?
+}
+
+/// Makes a page of events that come the newest first.
+struct HistoryPageMaker {
+    private let place: HistoryPlace?
+    private let countMax: Int
+    private let examinedMax: Int
+    private var page = HistoryPage()
+    private var examined = 0
+    /// What happened at one moment.
+    private var moment: (at: Instant, entries: HistoryEntries)?
+
+    init(before place: HistoryPlace?, countMax: Int, examinedMax: Int) {
+        self.place = place
+        self.countMax = countMax
+        self.examinedMax = examinedMax
+    }
+
+    /// - Returns: whether more is needed.
+    mutating func append(_ event: HistoryEvent, _ isWanted: (HistoryEvent) -> Bool) -> Bool {
+        if self.moment?.at != event.at {
+            self.endMoment(isWanted)
+            guard self.page.next == nil else { return false }
+            self.moment = (event.at, HistoryEntries())
+        }
+        self.moment?.entries.append(event)
+        return true
+    }
+
+    mutating func finish(_ isWanted: (HistoryEvent) -> Bool) -> HistoryPage {
+        self.endMoment(isWanted)
+        return self.page
+    }
+
+    /// Takes what happened at a moment, as far as it lies before the place and there is room for it.
+    private mutating func endMoment(_ isWanted: (HistoryEvent) -> Bool) {
+        guard self.page.next == nil, var moment = self.moment else { return }
+        self.moment = nil
+        let all = moment.entries.finish()
+        let entries = self.place?.moment == moment.at ? all.suffix(self.place?.count ?? 0) : all[...]
+        for (number, entry) in entries.enumerated() {
+            let isOnPage = isWanted(entry.event)
+            guard isOnPage && self.page.entries.count < self.countMax || !isOnPage && self.examined < self.examinedMax
+            else {
+                self.page.next = HistoryPlace(moment: moment.at, count: entries.count - number)
+                return
+            }
+            self.examined += 1
+            if isOnPage { self.page.entries.append(entry) }
+        }
+    }
+}
+
+/// A push as the log has it: of which device it was, and when it came.
+package struct LoggedPush: Hashable, Sendable {
+    /// When it came, in policy time.
+    package let at: Instant
+    /// As of `HistoryEvent.device(of:_:)`.
+    package let device: UInt64
+    /// The push's identifier without the case of its letters.
+    package let first: UInt64
+    package let second: UInt64
+
+    package init(at: Instant, device: UInt64, first: UInt64, second: UInt64) {
+        self.at = at
+        self.device = device
+        self.first = first
+        self.second = second
+    }
+
+    /// nil when the event tells of no push that came.
+    package init?(_ event: HistoryEvent) {
+        guard case .push = event.kind, let apnsID = event.apnsID else { return nil }
+        self.init(at: event.at, device: event.device, first: apnsID.first, second: apnsID.second)
+    }
+
+    /// Whether it stands before the other in a list, the newest first; those of one millisecond have an order of their
+    /// own, which stays.
+    package func precedes(_ other: LoggedPush) -> Bool {
+        (self.at, self.device, self.first, self.second) > (other.at, other.device, other.first, other.second)
+    }
+
+    /// Every push that came at `moment` or before stands behind it in a list.
+    static func end(of moment: Instant) -> LoggedPush {
+        LoggedPush(at: Instant(milliseconds: moment.milliseconds + 1), device: 0, first: 0, second: 0)
+    }
+}
+
+/// A part of the pushes to all devices.
+package struct LoggedPushes: Hashable, Sendable {
+    /// The newest first.
+    package var pushes: [LoggedPush]
+    /// What the next part stands behind; nil when nothing is left.
+    package var next: LoggedPush?
+
+    package init(pushes: [LoggedPush], next: LoggedPush?) {
+        self.pushes = pushes
+        self.next = next
+    }
+}
+
+/// Collects the newest pushes that stand behind one.
+package struct LoggedPushCollector {
+    private let place: LoggedPush?
+    private let oldest: Instant
+    private let countMax: Int
+    private var found: [LoggedPush] = []
+    /// The same ones: a push that is met twice is one.
+    private var known: Set<LoggedPush> = []
+    /// The last of as many as are wanted; what stands behind it is not.
+    private var last: LoggedPush?
+
+    /// - Parameters:
+    ///   - place: only pushes that stand behind this one.
+    ///   - oldest: only those that came at this moment or later.
+    ///   - countMax: how many are wanted, at least one.
+    package init(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) {
+        self.place = place
+        self.oldest = oldest
+        self.countMax = countMax
+    }
+
+    /// The moment before which nothing more is wanted.
+    package var bound: Instant { max(self.oldest, self.last?.at ?? .distantPast) }
+
+    mutating func append(_ event: HistoryEvent) {
+        guard let push = LoggedPush(event) else { return }
+        self.append(push)
+    }
+
+    package mutating func append(_ push: LoggedPush) {
+        if let place, !place.precedes(push) { return }
+        if let last, !push.precedes(last) { return }
+        guard push.at >= self.oldest, self.known.insert(push).inserted else { return }
+        self.found.append(push)
+        if self.found.count >= 2 * self.countMax { self.shorten() }
+    }
+
+    /// What was found, the newest first.
+    ///
+    /// - `unseen`: the newest moment of what was not looked at; nil when everything was.
+    package mutating func finish(unseen: Instant?) -> LoggedPushes {
+        self.shorten()
+        guard let unseen, unseen >= self.bound else {
+            return LoggedPushes(pushes: self.found, next: self.last)
+        }
+        // Those that were not looked at may stand among these.
+        self.found.removeAll { $0.at <= unseen }
+        return LoggedPushes(pushes: self.found, next: .end(of: unseen))
+    }
+
+    private mutating func shorten() {
+        self.found.sort { $0.precedes($1) }
+        guard self.found.count >= self.countMax else { return }
+        for push in self.found[self.countMax...] { self.known.remove(push) }
+        self.found.removeLast(self.found.count - self.countMax)
+        self.last = self.found.last
+    }
+}

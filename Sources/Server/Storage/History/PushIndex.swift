@@ -1,3 +1,4 @@
+import Engine
 package import Wire
 
 /// Where events that name a push stand within one run: 32 bits of the identifier's hash, and the event chunk's number.
@@ -78,5 +79,103 @@ package enum PushChunkReader {
             if current == UInt64(hash), !reader.isDamaged { chunks.append(Int(truncatingIfNeeded: number)) }
         }
         return !reader.isDamaged
+    }
+}
+
+/// Sorts words by their upper 32 bits; words that are equal there keep their order.
+///
+/// The lower halves must ascend where the upper halves are equal, as numbers given in order do.
+struct HalfWordSorter {
+    private static let digitBits: UInt64 = 11
+    private static let digits = 1 << 11
+    /// Below this many, three passes over 2,048 counters cost more than comparing.
+    private static let radixMin = 1024
+
+    private var scratch: [UInt64] = []
+
+    mutating func sort(_ words: inout [UInt64]) {
+        guard words.count >= Self.radixMin else {
+            words.sort()
+            return
+        }
+        if self.scratch.count < words.count { self.scratch = [UInt64](repeating: 0, count: words.count) }
+        let count = words.count
+        unsafe words.withUnsafeMutableBufferPointer { words in
+            unsafe self.scratch.withUnsafeMutableBufferPointer { scratch in
+                // An odd number of passes ends in the scratch memory; the copy back costs a third of a pass.
+                unsafe Self.pass(from: words, to: scratch, count, shift: 32)
+                unsafe Self.pass(from: scratch, to: words, count, shift: 32 + Self.digitBits)
+                unsafe Self.pass(from: words, to: scratch, count, shift: 32 + 2 * Self.digitBits)
+                for index in 0..<count { unsafe words[index] = scratch[index] }
+            }
+        }
+    }
+
+    private static func pass(
+        from source: UnsafeMutableBufferPointer<UInt64>,
+        to target: UnsafeMutableBufferPointer<UInt64>,
+        _ count: Int,
+        shift: UInt64
+    ) {
+        unsafe withUnsafeTemporaryAllocation(of: Int32.self, capacity: Self.digits) { places in
+            unsafe places.initialize(repeating: 0)
+            let mask = UInt64(Self.digits - 1)
+            for index in 0..<count { unsafe places[Int(source[index] >> shift & mask)] += 1 }
+            var place: Int32 = 0
+            for digit in 0..<Self.digits {
+                let size = unsafe places[digit]
+                unsafe places[digit] = place
+                place += size
+            }
+            for index in 0..<count {
+                let word = unsafe source[index]
+                let digit = Int(word >> shift & mask)
+                unsafe target[Int(places[digit])] = word
+                unsafe places[digit] += 1
+            }
+        }
+    }
+}
+
+/// Orders collected events by device; those of one device keep their order.
+struct EventOrder {
+    private var keys: [UInt64] = []
+
+    /// Calls `body` with the place of every event in turn.
+    mutating func forEach<Failure: Error>(
+        _ events: [HistoryEvent],
+        _ sorter: inout HalfWordSorter,
+        _ body: (Int) throws(Failure) -> Void
+    ) throws(Failure) {
+        self.keys.removeAll(keepingCapacity: true)
+        self.keys.reserveCapacity(events.count)
+        for index in events.indices { self.keys.append(events[index].device & ~0xFFFF_FFFF | UInt64(index)) }
+        sorter.sort(&self.keys)
+        var start = 0
+        while start < self.keys.count {
+            let end = self.orderGroup(from: start, events)
+            for key in start..<end { try body(Int(self.keys[key] & 0xFFFF_FFFF)) }
+            start = end
+        }
+    }
+
+    /// Orders the keys that have the upper half of the one at `start`, in which devices may differ still.
+    ///
+    /// - Returns: the index behind them.
+    private mutating func orderGroup(from start: Int, _ events: [HistoryEvent]) -> Int {
+        let first = self.keys[start]
+        let device = events[Int(first & 0xFFFF_FFFF)].device
+        var isUniform = true
+        var end = start + 1
+        while end < self.keys.count, self.keys[end] >> 32 == first >> 32 {
+            isUniform = isUniform && events[Int(self.keys[end] & 0xFFFF_FFFF)].device == device
+            end += 1
+        }
+        if !isUniform {
+            self.keys[start..<end].sort {
+                (events[Int($0 & 0xFFFF_FFFF)].device, $0) < (events[Int($1 & 0xFFFF_FFFF)].device, $1)
+            }
+        }
+        return end
     }
 }

@@ -1,6 +1,6 @@
-import Engine
+package import Engine
 import Policy
-import Wire
+package import Wire
 
 /// The runs of one file: written, merged, dropped, and asked.
 final class RunStore {
@@ -174,5 +174,163 @@ final class RunStore {
         }
         try self.table.giveBack(self.limits.pieceChunks)
         return true
+    }
+}
+
+extension RunStore {
+    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
+    ///
+    /// - `latest`: those that happened later are passed over.
+    func visit(
+        _ device: UInt64,
+        notAfter latest: Instant,
+        _ body: (HistoryEvent) -> Bool
+    ) throws(SQLiteError) {
+        var found: [HistoryEvent] = []
+        for run in self.runs.reversed() where run.oldest <= latest {
+            var next = run.lastEventChunk(of: device)
+            while let number = next {
+                let chunk = run.eventChunks[number]
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: device, into: &found)
+                for event in found.reversed() where event.at <= latest {
+                    guard body(event) else { return }
+                }
+                // A chunk that begins with an earlier device holds all there is before it.
+                next = chunk.device == device && number > 0 ? number - 1 : nil
+            }
+        }
+    }
+
+    /// The devices of all events. It reads everything.
+    func devices() throws(SQLiteError) -> Set<UInt64> {
+        var devices: Set<UInt64> = []
+        var found: [HistoryEvent] = []
+        for run in self.runs {
+            for chunk in run.eventChunks {
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                for event in found { devices.insert(event.device) }
+            }
+        }
+        return devices
+    }
+
+    /// Hands over the pushes of one run after the other, from the newest on, until no older one is wanted or very many
+    /// events were looked at.
+    ///
+    /// - `latest`: those that came later are not wanted.
+    /// - Returns: the newest moment of what was not looked at; nil when all that is wanted was.
+    func collectPushes(
+        notAfter latest: Instant,
+        _ collector: inout LoggedPushCollector
+    ) throws(SQLiteError) -> Instant? {
+        var examined = 0
+        var found: [HistoryEvent] = []
+        var left = self.runs.filter { $0.oldest <= latest }
+        while let newest = left.map(\.newest).max(), newest >= collector.bound {
+            guard examined == 0 || examined < HistoryLimits.pushesExamined else { return newest }
+            guard let number = left.lastIndex(where: { $0.newest == newest }) else { return nil }
+            let run = left.remove(at: number)
+            for chunk in run.eventChunks {
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                for event in found { collector.append(event) }
+            }
+            examined += run.events
+        }
+        return nil
+    }
+
+    /// The last events that name a push, in the order they were added.
+    func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
+        let hash = PushEntry.hash(apnsID, self.table.key)
+        var newestFirst: [HistoryEvent] = []
+        var chunks: [Int] = []
+        var found: [HistoryEvent] = []
+        for run in self.runs.reversed() {
+            chunks.removeAll(keepingCapacity: true)
+            for number in run.pushChunks(of: hash) {
+                let isWhole = try self.table.readChunk(run.pushChunks[number].row) {
+                    PushChunkReader.read($0, hash: hash, into: &chunks)
+                }
+                guard isWhole else { throw RunTable.damage("a chunk of the index of pushes is damaged") }
+            }
+            for number in chunks.sorted().reversed() {
+                guard number < run.eventChunks.count else { throw RunTable.damage("the index names no chunk") }
+                found.removeAll(keepingCapacity: true)
+                try self.table.readEvents(run.eventChunks[number].row, device: nil, into: &found)
+                newestFirst += found.reversed().lazy.filter { $0.names(apnsID) }
+                if newestFirst.count >= countMax { return newestFirst.prefix(countMax).reversed() }
+            }
+        }
+        return newestFirst.reversed()
+    }
+}
+
+extension HistoryEvent {
+    /// Whether it happened to this push, or to another that this one was coalesced with.
+    package func names(_ apnsID: APNsID) -> Bool {
+        // The bytes of a name may be those of an identifier.
+        (self.apnsID == apnsID || self.related == apnsID) && !self.isNamePart
+    }
+}
+
+/// Events in the order they happened, and where the records end that they came in.
+struct CollectedEvents {
+    private struct RecordEnd {
+        let sequence: UInt64
+        /// How many events there are up to its last one.
+        let count: Int
+    }
+
+    private(set) var events: [HistoryEvent] = []
+    /// The ends of the records that have numbers.
+    private var ends: [RecordEnd] = []
+
+    /// Whether there is nothing to be written, not even the number of a record without events.
+    var isEmpty: Bool { self.events.isEmpty && self.ends.isEmpty }
+
+    var count: Int { self.events.count }
+
+    /// The records that have numbers, in the order they came.
+    var records: [UInt64] { self.ends.map(\.sequence) }
+
+    /// The lowest number of a record; nil when none has a number.
+    var oldestRecord: UInt64? { self.ends.lazy.map(\.sequence).min() }
+
+    mutating func append(_ event: HistoryEvent) {
+        self.events.append(event)
+    }
+
+    /// What was appended last is the end of record `sequence`.
+    mutating func endRecord(_ sequence: UInt64) {
+        self.ends.append(RecordEnd(sequence: sequence, count: self.events.count))
+    }
+
+    mutating func append(_ later: CollectedEvents) {
+        let count = self.events.count
+        self.events += later.events
+        self.ends += later.ends.map { RecordEnd(sequence: $0.sequence, count: count + $0.count) }
+    }
+
+    mutating func removeAll() {
+        self.events.removeAll(keepingCapacity: true)
+        self.ends.removeAll(keepingCapacity: true)
+    }
+
+    /// Removes the events of the records for which `isHeld` holds, with those without a number that came before each.
+    mutating func removeRecords(where isHeld: (UInt64) -> Bool) {
+        guard self.ends.contains(where: { isHeld($0.sequence) }) else { return }
+        var kept = CollectedEvents()
+        var start = 0
+        for end in self.ends {
+            defer { start = end.count }
+            guard !isHeld(end.sequence) else { continue }
+            kept.events += self.events[start..<end.count]
+            kept.endRecord(end.sequence)
+        }
+        kept.events += self.events[start...]
+        self = kept
     }
 }

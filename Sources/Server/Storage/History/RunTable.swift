@@ -1,5 +1,6 @@
 import Engine
-import Wire
+import Policy
+package import Wire
 
 /// The SQLite file: chunks of about a page each, and runs that name them.
 ///
@@ -271,5 +272,181 @@ final class RunTable {
             self.nextRow = max(self.nextRow, (run.rows.max() ?? 0) + 1)
         }
         return runs
+    }
+}
+
+/// Events of one stretch of time, sorted by device, and what is needed to find one in it.
+///
+/// What the chunks begin with is kept in memory: 12 bytes or 16 for each 8 KiB of events.
+package struct HistoryRun {
+    /// A chunk of events and the first device in it.
+    struct EventChunk: Hashable {
+        let device: UInt64
+        let row: Int64
+    }
+
+    /// A chunk of the index of pushes and the first hash in it.
+    struct PushChunk: Hashable {
+        let hash: UInt32
+        let row: Int64
+    }
+
+    /// The run's row; 0 before it has one.
+    var id: Int64 = 0
+    /// Orders runs in time.
+    var order: UInt64 = 0
+    var oldest = Instant.distantFuture
+    var newest = Instant.distantPast
+    var events = 0
+    /// Of all chunks.
+    var bytes = 0
+    var eventChunks: [EventChunk] = []
+    var pushChunks: [PushChunk] = []
+
+    /// Every chunk's row.
+    package var rows: [Int64] { self.eventChunks.map(\.row) + self.pushChunks.map(\.row) }
+
+    /// The number of the last chunk that may hold events of `device`; nil when there is none.
+    package func lastEventChunk(of device: UInt64) -> Int? {
+        let end = self.eventChunks.boundary { $0.device > device }
+        return end == 0 ? nil : end - 1
+    }
+
+    /// The numbers of the chunks of the index that may hold entries with this hash.
+    package func pushChunks(of hash: UInt32) -> Range<Int> {
+        let start = self.pushChunks.boundary { $0.hash >= hash }
+        let end = self.pushChunks.boundary { $0.hash > hash }
+        return max(start - 1, 0)..<end
+    }
+}
+
+extension HistoryRun {
+    /// Appends the run's own row: seal, order, times, counts, and both lists of chunks.
+    package func write(to buffer: inout ByteBuffer) {
+        buffer.append(word: 0)
+        buffer.append(word: self.order)
+        buffer.append(word: UInt64(bitPattern: self.oldest.milliseconds))
+        buffer.append(word: UInt64(bitPattern: self.newest.milliseconds))
+        buffer.append(word: UInt64(self.events))
+        buffer.append(word: UInt64(self.bytes))
+        buffer.append(word: UInt64(self.eventChunks.count))
+        for chunk in self.eventChunks {
+            buffer.append(word: chunk.device)
+            buffer.append(word: UInt64(bitPattern: chunk.row))
+        }
+        for chunk in self.pushChunks {
+            buffer.append(halfWord: chunk.hash)
+            buffer.append(word: UInt64(bitPattern: chunk.row))
+        }
+        ChunkSeal.close(&buffer)
+    }
+
+    /// nil when the row is damaged.
+    package init?(id: Int64, _ row: ByteView) {
+        guard let content = ChunkSeal.open(row) else { return nil }
+        var reader = ByteReader(content)
+        self.id = id
+        self.order = reader.word()
+        self.oldest = Instant(milliseconds: Int64(bitPattern: reader.word()))
+        self.newest = Instant(milliseconds: Int64(bitPattern: reader.word()))
+        guard let events = Int(exactly: reader.word()), let bytes = Int(exactly: reader.word()) else { return nil }
+        self.events = events
+        self.bytes = bytes
+        var remaining = reader.word()
+        while remaining > 0, !reader.isDamaged {
+            let device = reader.word()
+            self.eventChunks.append(EventChunk(device: device, row: Int64(bitPattern: reader.word())))
+            remaining -= 1
+        }
+        while !reader.isAtEnd {
+            let hash = reader.halfWord()
+            self.pushChunks.append(PushChunk(hash: hash, row: Int64(bitPattern: reader.word())))
+        }
+        if reader.isDamaged { return nil }
+    }
+}
+
+extension Array {
+    /// The first index whose element satisfies `belongsBehind`, which holds for all behind the first for which it does.
+    func boundary(_ belongsBehind: (Element) -> Bool) -> Int {
+        var range = self.indices
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            range = belongsBehind(self[middle]) ? range.lowerBound..<middle : middle + 1..<range.upperBound
+        }
+        return range.lowerBound
+    }
+}
+
+/// Writes sorted events as the chunks of one run, and the index of the pushes they name.
+///
+/// It is used within transactions of its caller. After an error it is of no use any more.
+final class RunWriter {
+    private let table: RunTable
+    private(set) var run = HistoryRun()
+    private var chunk = EventChunkWriter()
+    private var firstDevice: UInt64 = 0
+    private var entries: [UInt64] = []
+
+    init(_ table: RunTable, order: UInt64, eventsMax: Int) {
+        self.table = table
+        self.run.order = order
+        self.entries.reserveCapacity(eventsMax)
+    }
+
+    /// Gives the run a row before it is whole, so that what is written of it can be found after a crash.
+    func saveUnfinished() throws(SQLiteError) {
+        try self.table.save(&self.run, .unfinished)
+    }
+
+    func append(_ event: HistoryEvent) throws(SQLiteError) {
+        if !self.chunk.hasRoom { try self.endChunk() }
+        if self.chunk.eventCount == 0 { self.firstDevice = event.device }
+        let names = self.chunk.append(event)
+        let number = self.run.eventChunks.count
+        if names.apnsID, let apnsID = event.apnsID { self.append(PushEntry(apnsID, chunk: number, self.table.key)) }
+        if names.related, let related = event.related { self.append(PushEntry(related, chunk: number, self.table.key)) }
+        self.run.oldest = min(self.run.oldest, event.at)
+        self.run.newest = max(self.run.newest, event.at)
+        self.run.events += 1
+    }
+
+    private func append(_ entry: PushEntry) {
+        self.entries.append(entry.word)
+    }
+
+    /// Writes what is left, and the run's row.
+    func finish(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun {
+        if self.chunk.eventCount > 0 { try self.endChunk() }
+        sorter.sort(&self.entries)
+        var chunk = PushChunkWriter()
+        var first: UInt32 = 0
+        var previous: UInt64?
+        for word in self.entries where word != previous {
+            previous = word
+            let entry = PushEntry(hash: UInt32(truncatingIfNeeded: word >> 32), chunk: word & 0xFFFF_FFFF)
+            if !chunk.hasRoom { try self.end(&chunk, first) }
+            if chunk.isEmpty { first = entry.hash }
+            chunk.append(entry)
+        }
+        if !chunk.isEmpty { try self.end(&chunk, first) }
+        try self.table.save(&self.run, .live)
+        return self.run
+    }
+
+    private func endChunk() throws(SQLiteError) {
+        self.chunk.close()
+        let row = try self.table.addChunk(self.chunk.buffer.view)
+        self.run.eventChunks.append(HistoryRun.EventChunk(device: self.firstDevice, row: row))
+        self.run.bytes += self.chunk.buffer.count
+        self.chunk.removeAll()
+    }
+
+    private func end(_ chunk: inout PushChunkWriter, _ first: UInt32) throws(SQLiteError) {
+        chunk.close()
+        let row = try self.table.addChunk(chunk.buffer.view)
+        self.run.pushChunks.append(HistoryRun.PushChunk(hash: first, row: row))
+        self.run.bytes += chunk.buffer.count
+        chunk.removeAll()
     }
 }

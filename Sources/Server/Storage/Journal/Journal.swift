@@ -319,3 +319,85 @@ package final class Journal: RecordStore {
         self.progress.finish()
     }
 }
+
+/// How much of the oldest rows a commit writes again: enough to keep the file near twice the live data, and never so
+/// much that a commit takes several times as long.
+///
+/// Rows go in the order of their age, and no record is copied twice before all others had their turn. So over one
+/// turn at most the live bytes are copied while at least the dead bytes' worth is committed.
+struct CompactionPace {
+    /// Dead bytes, as a share of the live ones, from which on rows are compacted.
+    private static let deadShare = 0.9
+    /// Bytes copied for each byte committed: 1 at that share, and so much more as dead bytes exceed it.
+    ///
+    /// With writes all over the keys 0.3 is enough. A long run of old rows in which nothing is dead is the other
+    /// extreme: passed at this rate, it makes the file 2.2 times as large as the live data at the worst moment.
+    private static let rateIncrease = 16.0
+    private static let rateMax = 6.0
+    /// Bytes of rows read or deleted for each byte committed.
+    private static let passRate = 12
+
+    /// Bytes of live records that may be copied.
+    private var copyBytes = 0
+    /// Bytes of rows that may be read and deleted.
+    private var passBytes = 0
+    private var isDue = false
+    private let limits: JournalLimits
+
+    init(limits: JournalLimits) {
+        self.limits = limits
+    }
+
+    /// A commit of `bytes` earns the right to so much work. What is not used is kept, up to a row's worth, so that
+    /// small commits come to the row's turn too.
+    mutating func earn(_ bytes: Int, _ rows: borrowing RowLedger) {
+        let live = Double(rows.liveBytes)
+        let excess = live > 0 ? Double(rows.deadBytes) / live - Self.deadShare : 1
+        self.isDue = excess > 0 && rows.bytes > self.limits.compactionFloorBytes
+        let rate = min(Self.rateMax, 1 + Self.rateIncrease * max(0, excess))
+        self.copyBytes = min(self.copyBytes, self.limits.rowBytesMax) + Int(Double(bytes) * rate)
+        self.passBytes = min(self.passBytes, 4 * self.limits.rowBytesMax) + bytes * Self.passRate
+    }
+
+    /// Whether the oldest row may go now; then it is paid for.
+    mutating func spend(on row: RowLedger.Row) -> Bool {
+        let live = Int(row.liveBytes)
+        guard live == 0 || self.isDue, live <= self.copyBytes, Int(row.bytes) <= self.passBytes else { return false }
+        self.copyBytes -= live
+        self.passBytes -= Int(row.bytes)
+        return true
+    }
+}
+
+/// How much work the journal puts into one commit, and when.
+package struct JournalLimits: Sendable {
+    /// The content of a row, unless one record is longer.
+    ///
+    /// With pages of 16 KiB a row of this size is four full overflow pages and 2 KiB in a leaf, so that next to
+    /// nothing of the file is padding.
+    package var rowBytesMax = 67_500
+    /// Rows of this many bytes in all are not compacted: the pages of a small file are not worth writing again.
+    package var compactionFloorBytes = 1 << 20
+    /// Bytes of rows that are deleted together. Deleting the rows of each commit with it dirties as many pages again as
+    /// the commit's own records do, since SQLite evens out three leaves each time.
+    package var deletionBytes = 512 << 10
+    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 3 MiB. Syncing
+    /// so few beside a commit makes it wait for a millisecond; asked for at fewer, more than one lone commit in a
+    /// hundred would.
+    package var checkpointPages = 192
+    /// How many such pages make commits wait for the checkpoint that is being made: 32 MiB.
+    package var waitPages = 2048
+    /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the
+    /// log anew: 64 MiB. A log that is written again and again is synced faster than one that grows.
+    package var restartPages = 4096
+    /// How many pages that may be.
+    package var restPages = 96
+    /// Pages in the write-ahead log at which a commit waits until all are copied: 128 MiB.
+    package var logPagesMax = 8192
+
+    /// The bytes of rows that are kept because the history has not made their events durable, which takes it seconds:
+    /// 256 MiB. Beyond that it cannot be written, and the oldest events are given up.
+    package var heldBytesMax = 256 << 20
+
+    package init() {}
+}

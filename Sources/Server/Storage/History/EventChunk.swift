@@ -1,0 +1,373 @@
+package import Engine
+import Policy
+package import Wire
+
+/// Writes events, sorted by device, into one chunk.
+///
+/// A chunk is its seal, eight bytes of base time, and groups: eight bytes of device, one byte with the count of bytes
+/// that follow, and the device's events. A device with more than fits has several groups, one behind the other.
+///
+/// An event is a byte of code and flags (`EventFlags`), for some a second one, its time as a zigzag varint (against
+/// the device's event before it in this chunk; of the first one against the base), attempt and coalesced count of a
+/// launch as varints, and the identifiers that are not the one named last; a part of a name is written as an event that
+/// names pushes, and names none. All numbers are little-endian.
+package struct EventChunkWriter: ~Copyable {
+    /// The most bytes one event takes: group, flags, time, two numbers, two identifiers.
+    private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
+    /// The most bytes a group's count can say.
+    private static let groupBytesMax = 255
+
+    /// The pushes an event named for the first time in its group; what the index of pushes has to know.
+    package struct Names {
+        var apnsID = false
+        var related = false
+    }
+
+    /// The chunk as far as it is written; whole once it is closed.
+    package private(set) var buffer = ByteBuffer()
+    /// How many events are in it.
+    package private(set) var eventCount = 0
+    private var device: UInt64 = 0
+    /// Where the group's byte count stands.
+    private var countOffset = 0
+    private var previousAt: Int64 = 0
+    private var base: Int64 = 0
+    private var named: APNsID?
+
+    /// An empty chunk.
+    package init() {}
+
+    /// Whether another event fits, whatever it is.
+    package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
+
+    /// Appends an event, for which there must be room; its device is that of the one before or sorts behind it.
+    ///
+    /// - Returns: which of its pushes are new in its group.
+    package mutating func append(_ event: HistoryEvent) -> Names {
+        if self.eventCount == 0 { self.begin(event) }
+        if self.eventCount == 0 || self.device != event.device {
+            self.beginGroup(event.device)
+            self.previousAt = self.base
+            self.named = nil
+        } else if self.buffer.count - self.countOffset + Self.eventBytesMax > Self.groupBytesMax {
+            self.beginGroup(event.device)
+        }
+        self.eventCount += 1
+        let names = self.write(event)
+        let count = self.buffer.count - self.countOffset - 1
+        self.buffer.overwrite(memoryOf: UInt8(truncatingIfNeeded: count), at: self.countOffset)
+        return names
+    }
+
+    /// Seals the chunk; `removeAll` makes ready for the next.
+    package mutating func close() {
+        ChunkSeal.close(&self.buffer)
+    }
+
+    mutating func removeAll() {
+        self.buffer.removeAll()
+        self.eventCount = 0
+    }
+
+    private mutating func begin(_ event: HistoryEvent) {
+        self.base = event.at.milliseconds
+        self.buffer.append(word: 0)
+        self.buffer.append(word: UInt64(bitPattern: self.base))
+    }
+
+    private mutating func beginGroup(_ device: UInt64) {
+        self.device = device
+        self.buffer.append(word: device)
+        self.countOffset = self.buffer.count
+        self.buffer.append(0)
+    }
+
+    private mutating func write(_ event: HistoryEvent) -> Names {
+        var names = Names()
+        let identifier = EventFlags.Identifier(event.apnsID, named: self.named)
+        let related = EventFlags.Identifier(event.related, named: self.named)
+        names.apnsID = identifier == .written
+        names.related = related == .written
+        let upperCase = names.apnsID && event.apnsID?.upperCase != 0 || names.related && event.related?.upperCase != 0
+        let flags = EventFlags(
+            code: event.code,
+            hasNumbers: event.attempt != 0 || event.coalesced != 0,
+            identifier: identifier,
+            related: related,
+            hasUpperCase: upperCase
+        )
+        flags.write(to: &self.buffer)
+        self.buffer.append(varint: (event.at.milliseconds &- self.previousAt).zigzag)
+        self.previousAt = event.at.milliseconds
+        if flags.hasNumbers {
+            self.buffer.append(varint: UInt64(event.attempt))
+            self.buffer.append(varint: UInt64(event.coalesced))
+        }
+        if names.apnsID, let apnsID = event.apnsID { self.write(apnsID, withCase: upperCase) }
+        if names.related, let related = event.related { self.write(related, withCase: upperCase) }
+        guard !event.isNamePart else { return Names() }
+        if let apnsID = event.apnsID { self.named = apnsID }
+        return names
+    }
+
+    private mutating func write(_ apnsID: APNsID, withCase: Bool) {
+        self.buffer.append(apnsID.first, apnsID.second)
+        if withCase { self.buffer.append(halfWord: apnsID.upperCase) }
+    }
+}
+
+/// Reads what `EventChunkWriter` wrote.
+package struct EventChunkReader {
+    private var reader: ByteReader
+    private let base: Int64
+    private var device: UInt64 = 0
+    private var previousAt: Int64 = 0
+    private var named: APNsID?
+
+    /// nil when the chunk is damaged.
+    package init?(_ chunk: ByteView) {
+        guard let content = ChunkSeal.open(chunk) else { return nil }
+        self.reader = ByteReader(content)
+        self.base = Int64(bitPattern: self.reader.word())
+    }
+
+    /// Appends the events of `device`, or of all devices when it is nil, in the order they were written.
+    ///
+    /// - Returns: false when the chunk is damaged; some events may be there nevertheless.
+    package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
+        var isFirst = true
+        while !self.reader.isAtEnd {
+            let group = self.reader.word()
+            let end = Int(self.reader.byte()) + self.reader.offset
+            if isFirst || group != self.device {
+                self.device = group
+                self.previousAt = self.base
+                self.named = nil
+                isFirst = false
+            }
+            if let device, device != group {
+                if group > device { break }
+                self.reader.skip(end - self.reader.offset)
+            } else {
+                while self.reader.offset < end {
+                    guard let event = self.event() else { return false }
+                    events.append(event)
+                }
+                guard self.reader.offset == end else { return false }
+            }
+        }
+        return !self.reader.isDamaged
+    }
+
+    /// nil when there is no whole event.
+    private mutating func event() -> HistoryEvent? {
+        guard let flags = EventFlags(&self.reader) else { return nil }
+        self.previousAt &+= Int64(zigzag: self.reader.varint())
+        let attempt = flags.hasNumbers ? UInt16(truncatingIfNeeded: self.reader.varint()) : 0
+        let coalesced = flags.hasNumbers ? UInt16(truncatingIfNeeded: self.reader.varint()) : 0
+        let apnsID = self.identifier(flags.identifier, flags)
+        let related = self.identifier(flags.related, flags)
+        guard !self.reader.isDamaged else { return nil }
+        let event = HistoryEvent(
+            device: self.device,
+            at: Instant(milliseconds: self.previousAt),
+            code: flags.code,
+            attempt: attempt,
+            coalesced: coalesced,
+            apnsID: apnsID,
+            related: related
+        )
+        if let event, let apnsID, !event.isNamePart { self.named = apnsID }
+        return event
+    }
+
+    private mutating func identifier(_ mode: EventFlags.Identifier, _ flags: EventFlags) -> APNsID? {
+        switch mode {
+        case .none: return nil
+        case .named: return self.named
+        case .written:
+            let first = self.reader.word()
+            let second = self.reader.word()
+            return APNsID(first: first, second: second, upperCase: flags.hasUpperCase ? self.reader.halfWord() : 0)
+        }
+    }
+}
+
+/// What stands first in a written event, and says what follows.
+///
+/// The lower five bits of the first byte are the code, bit 5 says that two numbers follow. Bits 6 and 7 say how the
+/// push is named; the value 3 says that a second byte does: bits 0 and 1 for the push, bits 2 and 3 for the related
+/// one, bit 4 for four bytes of upper-case bits behind every identifier that is written.
+struct EventFlags {
+    /// How an event names a push.
+    enum Identifier: UInt8 {
+        case none = 0
+        /// Sixteen bytes follow.
+        case written = 1
+        /// The push that the device's last event with a push named.
+        case named = 2
+
+        init(_ apnsID: APNsID?, named: APNsID?) {
+            guard let apnsID else {
+                self = .none
+                return
+            }
+            self = named.map { apnsID.isSpelled(as: $0) } ?? false ? .named : .written
+        }
+    }
+
+    private static let extended: UInt8 = 3
+
+    let code: UInt8
+    let hasNumbers: Bool
+    let identifier: Identifier
+    let related: Identifier
+    let hasUpperCase: Bool
+
+    func write(to buffer: inout ByteBuffer) {
+        let isExtended = self.related != .none || self.hasUpperCase
+        let mode = isExtended ? Self.extended : self.identifier.rawValue
+        buffer.append(self.code | (self.hasNumbers ? 1 << 5 : 0) | mode << 6)
+        guard isExtended else { return }
+        let upperCase: UInt8 = self.hasUpperCase ? 1 << 4 : 0
+        buffer.append(self.identifier.rawValue | self.related.rawValue << 2 | upperCase)
+    }
+}
+
+extension EventFlags {
+    /// nil for what no writer writes.
+    init?(_ reader: inout ByteReader) {
+        let first = reader.byte()
+        var modes = first >> 6
+        if modes == Self.extended { modes = reader.byte() }
+        guard modes < 1 << 5, let identifier = Identifier(rawValue: modes & 3),
+            let related = Identifier(rawValue: modes >> 2 & 3)
+        else { return nil }
+        self.init(
+            code: first & 31,
+            hasNumbers: first & 1 << 5 != 0,
+            identifier: identifier,
+            related: related,
+            hasUpperCase: modes & 1 << 4 != 0
+        )
+    }
+}
+
+/// Reads numbers one behind the other; past the end, or where no writer wrote, they are 0 and `isDamaged` is set.
+struct ByteReader {
+    private let bytes: ByteView
+    private(set) var offset: Int
+    private(set) var isDamaged = false
+
+    init(_ bytes: ByteView, at offset: Int = 0) {
+        self.bytes = bytes
+        self.offset = offset
+    }
+
+    var isAtEnd: Bool { self.offset >= self.bytes.count }
+
+    mutating func byte() -> UInt8 {
+        guard self.offset < self.bytes.count else { return self.fail() }
+        defer { self.offset += 1 }
+        return self.bytes[self.offset]
+    }
+
+    mutating func word() -> UInt64 {
+        guard self.bytes.count - self.offset >= 8 else { return self.fail() }
+        defer { self.offset += 8 }
+        return self.bytes.word(at: self.offset)
+    }
+
+    mutating func halfWord() -> UInt32 {
+        guard self.bytes.count - self.offset >= 4 else { return self.fail() }
+        defer { self.offset += 4 }
+        return self.bytes.halfWord(at: self.offset)
+    }
+
+    mutating func varint() -> UInt64 {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 64, by: 7) {
+            let byte = self.byte()
+            value |= UInt64(byte & 0x7F) &<< shift
+            if byte < 0x80 { return value }
+        }
+        return self.fail()
+    }
+
+    mutating func skip(_ count: Int) {
+        guard self.bytes.count - self.offset >= count else { return self.fail() as Void }
+        self.offset += count
+    }
+
+    mutating func fail() {
+        self.isDamaged = true
+        self.offset = self.bytes.count
+    }
+
+    private mutating func fail<Number: FixedWidthInteger>() -> Number {
+        self.fail() as Void
+        return 0
+    }
+}
+
+extension ByteBuffer {
+    /// Appends seven bits a byte, the lowest first; all bytes but the last have their top bit set.
+    @inline(__always)
+    mutating func append(varint value: UInt64) {
+        guard value >= 0x80 else { return self.append(UInt8(truncatingIfNeeded: value)) }
+        self.append(longVarint: value)
+    }
+
+    private mutating func append(longVarint value: UInt64) {
+        var rest = value
+        while rest >= 0x80 {
+            self.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        self.append(UInt8(truncatingIfNeeded: rest))
+    }
+}
+
+extension Int64 {
+    /// The number with its sign in the lowest bit, so that small ones of either sign are short as varints.
+    var zigzag: UInt64 { UInt64(bitPattern: (self << 1) ^ (self >> 63)) }
+
+    init(zigzag: UInt64) {
+        self = Int64(bitPattern: zigzag >> 1) ^ -Int64(bitPattern: zigzag & 1)
+    }
+}
+
+/// The checksum in a chunk's first eight bytes, over all that follows: what disks and crashes mangle is noticed.
+package enum ChunkSeal {
+    /// The bytes of a seal.
+    package static let byteCount = 8
+
+    /// Writes the checksum over the first eight bytes of `chunk`, which are there already.
+    package static func close(_ chunk: inout ByteBuffer) {
+        let sum = self.checksum(chunk.view.dropFirst(self.byteCount))
+        chunk.overwrite(memoryOf: sum.littleEndian, at: 0)
+    }
+
+    /// What follows the checksum; nil when the checksum is wrong.
+    static func open(_ chunk: ByteView) -> ByteView? {
+        guard chunk.count >= self.byteCount else { return nil }
+        let content = chunk.dropFirst(self.byteCount)
+        return chunk.word(at: 0) == self.checksum(content) ? content : nil
+    }
+
+    private static func checksum(_ bytes: ByteView) -> UInt64 {
+        var state = UInt64(bytes.count) ^ 0x9E37_79B9_7F4A_7C15
+        var index = 0
+        while index + 16 <= bytes.count {
+            state = FoldedProduct.of(bytes.word(at: index) ^ 0xA076_1D64_78BD_642F, bytes.word(at: index + 8) ^ state)
+            index += 16
+        }
+        var rest: (UInt64, UInt64) = (0, 0)
+        while index < bytes.count {
+            rest = (rest.0 << 8 | rest.1 >> 56, rest.1 << 8 | UInt64(bytes[index]))
+            index += 1
+        }
+        state = FoldedProduct.of(rest.0 ^ 0xE703_7ED1_A0B4_28DB, rest.1 ^ state)
+        return FoldedProduct.of(state ^ 0x8EBC_6AF0_9C88_C6E3, 0x5895_89B2_2C0F_7D1D)
+    }
+}
