@@ -30,7 +30,7 @@ struct BooksTests {
 
     /// Gauges against what the devices say of themselves.
     private static func compareGauges(_ rig: EngineRig, _ books: Books, _ place: Comment) {
-        var naive: [HoldCode: Int64] = [:]
+        var naive: [Hold: Int64] = [:]
         var pending: Int64 = 0
         var registered: Int64 = 0
         for device in 0..<12 where rig.find(device) != nil {
@@ -41,7 +41,7 @@ struct BooksTests {
         }
         #expect(rig.engine.totals == books, "a look changed the books: \(place)")
         #expect(books.pending == pending && books.registered == registered, place)
-        for code in HoldCode.allCases { #expect(books.held[code] == naive[code] ?? 0, place) }
+        for code in Hold.ofPushes { #expect(books.held[code] == naive[code] ?? 0, place) }
         let sum = rig.engine.topicSnapshots.reduce(into: Books()) { $0 += $1.books }
         #expect(sum == books, place)
     }

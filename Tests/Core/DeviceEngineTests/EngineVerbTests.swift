@@ -129,7 +129,7 @@ struct EngineVerbTests {
     func heldCounters() {
         let rig = EngineRig()
         rig.register(1)
-        let steps: [(HoldCode, (inout ConditionsReport) -> Void)] = [
+        let steps: [(Hold, (inout ConditionsReport) -> Void)] = [
             (.battery, { $0.batteryLevel = 0.1 }),
             (.thermal, { $0.thermalState = .critical }),
             (.network, { $0.network = false }),
@@ -139,7 +139,7 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.held.sum == 0)
         rig.push(1, .passive)
         #expect(rig.engine.totals.held[.priority] == 1)
-        var codes: [HoldCode] = [.priority]
+        var codes: [Hold] = [.priority]
         for (code, change) in steps {
             rig.conditions(1, change)
             codes.insert(code, at: 0)

@@ -2,7 +2,7 @@ import Policy
 import Testing
 
 /// What a device has reported, and which hold is the first for each of those that want to wake it.
-struct HoldRow<Hold: Sendable>: CustomTestStringConvertible, Sendable {
+struct HoldRow: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let report: ConditionsReport
     /// In the order of the table's own columns; nil for none.

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Holds")
 struct HoldTests {
-    typealias Row = HoldRow<Hold>
+    typealias Row = HoldRow
 
     /// The first hold for priorities 1, 5 and 10.
     static let rows = [

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Holds of background tasks")
 struct TaskHoldTests {
-    typealias Row = HoldRow<TaskHold>
+    typealias Row = HoldRow
 
     /// The first hold for a refresh, a processing task that needs network and power, one that needs nothing, a
     /// continued task, and a session; the device is charging where a row does not say otherwise.

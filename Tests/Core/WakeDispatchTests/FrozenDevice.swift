@@ -11,7 +11,7 @@ struct FrozenDevice: Hashable {
     private let wake: WakeID?
     private let pendingID: APNsID?
     private let inFlightID: APNsID?
-    private let held: [HoldCode]
+    private let held: [Hold]
     private let usage: Usage
     private let tasks: [FrozenTask]
 

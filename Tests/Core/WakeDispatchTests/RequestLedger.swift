@@ -35,7 +35,7 @@ struct RequestLedger {
         var item: Item
         let wake: WakeID
         /// What held it when an operator launched it, or when its device was removed.
-        var tolerated: Set<TaskHold>
+        var tolerated: Set<Hold>
         var isCancelled = false
         var isOfRemovedDevice = false
     }
@@ -144,7 +144,7 @@ extension RequestLedger {
     /// A wake was delivered.
     ///
     /// - Returns: what it was launched for; nil when nothing of the kind waits.
-    mutating func launched(_ delivery: Delivery, tolerated: Set<TaskHold>) -> Item? {
+    mutating func launched(_ delivery: Delivery, tolerated: Set<Hold>) -> Item? {
         guard let task = delivery.task else { return nil }
         let (token, name) = (delivery.token, "wake \(delivery.wake) of \(task.name)")
         let index = self[token].waiting.firstIndex { $0.name == task.name && $0.kind == task.task.kind }
@@ -227,7 +227,7 @@ extension RequestLedger {
     /// The device was removed.
     ///
     /// - Parameter holds: what holds each of the tasks in flight of a device that was just made.
-    mutating func unregistered(_ token: DeviceToken, _ holds: (Item) -> Set<TaskHold>) {
+    mutating func unregistered(_ token: DeviceToken, _ holds: (Item) -> Set<Hold>) {
         for item in self[token].waiting { self.end(item, .discarded(.unregistered)) }
         self.devices[token]?.waiting = []
         for index in self[token].inFlight.indices {

@@ -6,7 +6,7 @@ struct SentPush {
     let number: UInt64
     let disposition: Disposition
     let eligibleAt: Instant?
-    let held: HoldCode?
+    let held: Hold?
     let at: Instant
 
     init(number: UInt64, _ answer: PushAnswer, at moment: Instant) {

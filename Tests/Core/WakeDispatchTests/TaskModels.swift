@@ -64,13 +64,13 @@ extension TaskModels {
         _ token: DeviceToken,
         at now: Instant,
         _ parameters: Parameters
-    ) -> Set<TaskHold> {
+    ) -> Set<Hold> {
         let state = self.conditions[token] ?? Conditions()
         let isHot = state.thermalState == .critical
         guard item.kind != .continued else { return isHot ? [.thermal] : [] }
         if item.isSession, state.appState == .active { return [] }
-        var holds: Set<TaskHold> = []
-        func add(_ hold: TaskHold, when applies: Bool) { if applies { holds.insert(hold) } }
+        var holds: Set<Hold> = []
+        func add(_ hold: Hold, when applies: Bool) { if applies { holds.insert(hold) } }
         add(.forceQuit, when: state.appState == .forceQuit)
         add(.backgroundRefresh, when: state.backgroundRefresh != .available)
         add(.active, when: state.appState == .active)

@@ -45,7 +45,7 @@ package struct PushAnswer: Hashable, Sendable {
     /// When the push will be eligible, for `scheduled` and `coalesced` while nothing holds it.
     package let eligibleAt: Instant?
     /// The first hold that applies, for `scheduled` and `coalesced`.
-    package let held: HoldCode?
+    package let held: Hold?
     /// The wake that the push launched.
     package let wake: WakeID?
 }
@@ -69,7 +69,7 @@ extension PushAnswer {
         case .waits(let absorbed):
             guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
             let eligibleAt = state.eligibleAt(pending.priority, parameters)
-            var held = state.hold(pending.priority, parameters).map { HoldCode($0) }
+            var held = state.hold(pending.priority, parameters)
             if held == nil, isLaneFree, eligibleAt <= now { held = .worker }
             if isPaused { held = .paused }
             self.init(
@@ -174,11 +174,11 @@ package struct TaskAnswer: Hashable, Sendable {
     /// launched, and when something holds it.
     package let eligibleAt: Instant?
     /// What keeps it back, the deciding one; nil when nothing does.
-    package let held: TaskHoldCode?
+    package let held: Hold?
     /// The wake that it launched at once.
     package let wake: WakeID?
 
-    package init(disposition: TaskDisposition, eligibleAt: Instant?, held: TaskHoldCode?, wake: WakeID?) {
+    package init(disposition: TaskDisposition, eligibleAt: Instant?, held: Hold?, wake: WakeID?) {
         self.disposition = disposition
         self.eligibleAt = eligibleAt
         self.held = held
@@ -224,80 +224,6 @@ package enum Refusal: Error, Hashable, Sendable {
     case noMemoryForTopic
     /// The device has had as many pushes as it takes until this moment.
     case tooMany(until: Instant)
-}
-
-/// Why a pending push is not launched, as explain, statistics and the provider's answer name it.
-package enum HoldCode: UInt8, CaseIterable, Sendable {
-    /// The topic is paused: a person said that nothing of it is to launch by itself.
-    case paused
-    case forceQuit, backgroundRefresh, network, thermal, battery, priority
-    /// Everything allows the launch but a free worker slot.
-    case worker
-
-    package init(_ hold: Hold) {
-        self =
-            switch hold {
-            case .forceQuit: .forceQuit
-            case .backgroundRefresh: .backgroundRefresh
-            case .network: .network
-            case .thermal: .thermal
-            case .battery: .battery
-            case .priority: .priority
-            }
-    }
-
-    package var name: StaticString {
-        switch self {
-        case .paused: "paused"
-        case .forceQuit: "forceQuit"
-        case .backgroundRefresh: "backgroundRefresh"
-        case .network: "network"
-        case .thermal: "thermal"
-        case .battery: "battery"
-        case .priority: "priority"
-        case .worker: "worker"
-        }
-    }
-}
-
-/// Why a task or a session is not launched, as explain and the answer to its submission name it.
-package enum TaskHoldCode: UInt8, CaseIterable, Sendable {
-    /// The topic is paused: a person said that nothing of it is to launch by itself.
-    case paused
-    case forceQuit, backgroundRefresh, active, network, power, lowPower, thermal, battery, usage
-    /// Everything allows the launch but a free slot on a stream that takes it.
-    case worker
-
-    package init(_ hold: TaskHold) {
-        self =
-            switch hold {
-            case .forceQuit: .forceQuit
-            case .backgroundRefresh: .backgroundRefresh
-            case .active: .active
-            case .network: .network
-            case .power: .power
-            case .lowPower: .lowPower
-            case .thermal: .thermal
-            case .battery: .battery
-            case .usage: .usage
-            }
-    }
-
-    package var name: StaticString {
-        switch self {
-        case .paused: "paused"
-        case .forceQuit: "forceQuit"
-        case .backgroundRefresh: "backgroundRefresh"
-        case .active: "active"
-        case .network: "network"
-        case .power: "power"
-        case .lowPower: "lowPower"
-        case .thermal: "thermal"
-        case .battery: "battery"
-        case .usage: "usage"
-        case .worker: "worker"
-        }
-    }
 }
 
 /// Why a request, or the transfers of a session, went without a result.

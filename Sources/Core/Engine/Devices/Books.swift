@@ -28,7 +28,7 @@ package struct Books: Hashable, Sendable {
     /// Registered devices.
     package var registered: Int64 = 0
     /// Devices with a pending push that is held, by the first hold that applies.
-    package var held = PerCase<HoldCode>()
+    package var held = PerCase<Hold>()
     /// What gateways that share a store count besides.
     package var stock = StockBooks()
 
@@ -62,46 +62,31 @@ package struct Books: Hashable, Sendable {
         }
     }
 
-    package static func += (left: inout Books, right: Books) {
-        left.accepted &+= right.accepted
-        left.noWake &+= right.noWake
-        left.completed &+= right.completed
-        left.coalesced &+= right.coalesced
-        left.discarded += right.discarded
-        left.pending &+= right.pending
-        left.inFlight &+= right.inFlight
-        left.launched &+= right.launched
-        left.results += right.results
-        left.tasks += right.tasks
-        left.requests += right.requests
-        left.sessions += right.sessions
-        left.registered &+= right.registered
-        left.held += right.held
-        left.stock += right.stock
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Books, _ sign: Int64) {
+        self.accepted &+= sign &* other.accepted
+        self.noWake &+= sign &* other.noWake
+        self.completed &+= sign &* other.completed
+        self.coalesced &+= sign &* other.coalesced
+        self.discarded.add(other.discarded, sign)
+        self.pending &+= sign &* other.pending
+        self.inFlight &+= sign &* other.inFlight
+        self.launched &+= sign &* other.launched
+        self.results.add(other.results, sign)
+        self.tasks.add(other.tasks, sign)
+        self.requests.add(other.requests, sign)
+        self.sessions.add(other.sessions, sign)
+        self.registered &+= sign &* other.registered
+        self.held.add(other.held, sign)
+        self.stock.add(other.stock, sign)
     }
 
-    package static func -= (left: inout Books, right: Books) {
-        left.accepted &-= right.accepted
-        left.noWake &-= right.noWake
-        left.completed &-= right.completed
-        left.coalesced &-= right.coalesced
-        left.discarded -= right.discarded
-        left.pending &-= right.pending
-        left.inFlight &-= right.inFlight
-        left.launched &-= right.launched
-        left.results -= right.results
-        left.tasks -= right.tasks
-        left.requests -= right.requests
-        left.sessions -= right.sessions
-        left.registered &-= right.registered
-        left.held -= right.held
-        left.stock -= right.stock
-    }
+    package static func += (left: inout Books, right: Books) { left.add(right, 1) }
 
-    /// What `left` has more than `right`.
+    /// The counts of `left` beyond those of `right`.
     package static func - (left: Books, right: Books) -> Books {
         var difference = left
-        difference -= right
+        difference.add(right, -1)
         return difference
     }
 }
@@ -136,14 +121,10 @@ package struct TaskWakeBooks: Hashable, Sendable {
         }
     }
 
-    package static func += (left: inout Self, right: Self) {
-        left.launched += right.launched
-        for kind in TaskKind.allCases { left[kind] += right[kind] }
-    }
-
-    package static func -= (left: inout Self, right: Self) {
-        left.launched -= right.launched
-        for kind in TaskKind.allCases { left[kind] -= right[kind] }
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Self, _ sign: Int64) {
+        self.launched.add(other.launched, sign)
+        for kind in TaskKind.allCases { self[kind].add(other[kind], sign) }
     }
 }
 
@@ -154,6 +135,17 @@ package protocol CountedCase: CaseIterable, Hashable, Sendable where AllCases ==
 
     /// The case's place among all cases.
     var place: Int { get }
+}
+
+extension CountedCase where Self: StoredCase {
+    // Codes count from 1.
+    package var place: Int { Int(self.storedCode) - 1 }
+}
+
+extension Hold: CountedCase {
+    package typealias Counts = SIMD16<Int64>
+
+    package var place: Int { Int(self.rawValue) }
 }
 
 /// One count for each case of an enumeration.
@@ -169,67 +161,18 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
 
     package var sum: Int64 { self.counts.wrappedSum() }
 
-    package static func += (left: inout Self, right: Self) {
-        left.counts &+= right.counts
-    }
+    package static func += (left: inout Self, right: Self) { left.add(right, 1) }
 
-    package static func -= (left: inout Self, right: Self) {
-        left.counts &-= right.counts
-    }
-}
-
-extension HoldCode: CountedCase {
-    package var place: Int { Int(self.rawValue) }
-}
-
-extension DiscardReason: CountedCase {
-    package var place: Int {
-        switch self {
-        case .expired: 0
-        case .exhausted: 1
-        case .forceQuit: 2
-        case .unregistered: 3
-        case .cancelled: 4
-        }
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Self, _ sign: Int64) {
+        self.counts &+= sign &* other.counts
     }
 }
 
-extension WakeOutcome: CountedCase {
-    package var place: Int {
-        switch self {
-        case .newData: 0
-        case .noData: 1
-        case .failed: 2
-        case .expired: 3
-        case .lost: 4
-        }
-    }
-}
-
-extension TaskKind: CountedCase {
-    package var place: Int {
-        switch self {
-        case .appRefresh: 0
-        case .processing: 1
-        case .continued: 2
-        case .urlSession: 3
-        }
-    }
-}
-
-extension TaskOutcome: CountedCase {
-    package var place: Int {
-        switch self {
-        case .success: 0
-        case .failure: 1
-        case .expired: 2
-        case .interrupted: 3
-        case .cancelled: 4
-        case .lost: 5
-        }
-    }
-}
-
+extension DiscardReason: CountedCase {}
+extension WakeOutcome: CountedCase {}
+extension TaskKind: CountedCase {}
+extension TaskOutcome: CountedCase {}
 /// What was counted of requests; their wakes are counted by `TaskWakeBooks`.
 ///
 /// `submitted` = `replaced` + `cancelled` + all of `discarded` + every result but `lost` + `waiting` + `inFlight`,
@@ -249,30 +192,20 @@ package struct TaskBooks: Hashable, Sendable {
     /// Requests whose wake is in flight, by kind.
     package var inFlight = PerCase<TaskKind>()
     /// Requests that wait and are held, by the first hold that applies.
-    package var held = PerCase<TaskHoldCode>()
+    package var held = PerCase<Hold>()
 
     package init() {}
 
-    package static func += (left: inout Self, right: Self) {
-        left.submitted += right.submitted
-        left.refused += right.refused
-        left.replaced &+= right.replaced
-        left.cancelled &+= right.cancelled
-        left.discarded += right.discarded
-        left.waiting += right.waiting
-        left.inFlight += right.inFlight
-        left.held += right.held
-    }
-
-    package static func -= (left: inout Self, right: Self) {
-        left.submitted -= right.submitted
-        left.refused -= right.refused
-        left.replaced &-= right.replaced
-        left.cancelled &-= right.cancelled
-        left.discarded -= right.discarded
-        left.waiting -= right.waiting
-        left.inFlight -= right.inFlight
-        left.held -= right.held
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Self, _ sign: Int64) {
+        self.submitted.add(other.submitted, sign)
+        self.refused.add(other.refused, sign)
+        self.replaced &+= sign &* other.replaced
+        self.cancelled &+= sign &* other.cancelled
+        self.discarded.add(other.discarded, sign)
+        self.waiting.add(other.waiting, sign)
+        self.inFlight.add(other.inFlight, sign)
+        self.held.add(other.held, sign)
     }
 }
 
@@ -296,24 +229,15 @@ package struct SessionBooks: Hashable, Sendable {
     /// What `finished` must be equal to.
     package var accountedFor: Int64 { self.completed + self.discarded.sum + self.waiting + self.inFlight }
 
-    package static func += (left: inout Self, right: Self) {
-        left.finished &+= right.finished
-        left.refused &+= right.refused
-        left.completed &+= right.completed
-        left.discarded += right.discarded
-        left.waiting &+= right.waiting
-        left.inFlight &+= right.inFlight
-        left.wakes &+= right.wakes
-    }
-
-    package static func -= (left: inout Self, right: Self) {
-        left.finished &-= right.finished
-        left.refused &-= right.refused
-        left.completed &-= right.completed
-        left.discarded -= right.discarded
-        left.waiting &-= right.waiting
-        left.inFlight &-= right.inFlight
-        left.wakes &-= right.wakes
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Self, _ sign: Int64) {
+        self.finished &+= sign &* other.finished
+        self.refused &+= sign &* other.refused
+        self.completed &+= sign &* other.completed
+        self.discarded.add(other.discarded, sign)
+        self.waiting &+= sign &* other.waiting
+        self.inFlight &+= sign &* other.inFlight
+        self.wakes &+= sign &* other.wakes
     }
 }
 
@@ -335,35 +259,8 @@ extension Books {
     }
 }
 
-extension TaskRefusal: CountedCase {
-    package var place: Int {
-        switch self {
-        case .notPermitted: 0
-        case .unavailable: 1
-        case .notForeground: 2
-        case .tooManyPendingTaskRequests: 3
-        case .immediateRunIneligible: 4
-        }
-    }
-}
-
-extension TaskDiscardReason: CountedCase {
-    package var place: Int {
-        switch self {
-        case .exhausted: 0
-        case .forceQuit: 1
-        case .cancelled: 2
-        case .unregistered: 3
-        }
-    }
-}
-
-extension TaskHoldCode: CountedCase {
-    package typealias Counts = SIMD16<Int64>
-
-    package var place: Int { Int(self.rawValue) }
-}
-
+extension TaskRefusal: CountedCase {}
+extension TaskDiscardReason: CountedCase {}
 /// How much there is at one time, in the books that gateways share: no process has all of it in its memory.
 ///
 /// Zero in the books of an engine that does not share its store.
@@ -377,16 +274,13 @@ package struct StockBooks: Hashable, Sendable {
 
     package init() {}
 
-    package static func += (left: inout Self, right: Self) {
-        left.devices &+= right.devices
-        left.contentBytes &+= right.contentBytes
-        left.taskBytes &+= right.taskBytes
-    }
+    package static func += (left: inout Self, right: Self) { left.add(right, 1) }
 
-    package static func -= (left: inout Self, right: Self) {
-        left.devices &-= right.devices
-        left.contentBytes &-= right.contentBytes
-        left.taskBytes &-= right.taskBytes
+    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
+    mutating func add(_ other: Self, _ sign: Int64) {
+        self.devices &+= sign &* other.devices
+        self.contentBytes &+= sign &* other.contentBytes
+        self.taskBytes &+= sign &* other.taskBytes
     }
 }
 
@@ -435,7 +329,7 @@ extension Books {
         body(8, &self.registered)
         self.discarded.visit(1) { body($0, &$1) }
         self.results.visit(2) { body($0, &$1) }
-        self.held.visit(3) { body($0, &$1) }
+        for hold in Hold.ofPushes { body(3 << 8 | UInt16(hold.pushCode), &self.held[hold]) }
         self.stock.visit(body)
         self.tasks.launched.visit(4) { body($0, &$1) }
         for kind in TaskKind.allCases { self.tasks[kind].visit(16 + kind.storedCode) { body($0, &$1) } }
@@ -461,7 +355,7 @@ extension TaskBooks {
         self.discarded.visit(7) { body($0, &$1) }
         self.waiting.visit(8) { body($0, &$1) }
         self.inFlight.visit(9) { body($0, &$1) }
-        self.held.visit(10) { body($0, &$1) }
+        for hold in Hold.ofTasks { body(10 << 8 | UInt16(hold.taskCode), &self.held[hold]) }
     }
 }
 

@@ -9,7 +9,7 @@ package import Wire
 package struct DeviceRecord {
     var state = DeviceState()
     /// The hold it is counted under.
-    var held: HoldCode?
+    var held: Hold?
     private var marks: Marks = .isRegistered
     var topic: TopicIndex
     /// The token of the device.
@@ -443,7 +443,7 @@ struct AnsweredPush {
     /// When it was accepted.
     let at: Instant
     let disposition: Disposition
-    let held: HoldCode?
+    let held: Hold?
     let eligibleAt: Instant?
 
     init(_ apnsID: APNsID, _ answer: PushAnswer, at moment: Instant) {
@@ -475,7 +475,7 @@ extension AnsweredPush {
         buffer.appendLittleEndian(self.apnsID.second)
         buffer.appendLittleEndian(self.apnsID.upperCase)
         buffer.append(self.disposition.storedCode)
-        buffer.append(self.held?.storedCode ?? Self.noHold)
+        buffer.append(self.held?.pushCode ?? Self.noHold)
         buffer.appendLittleEndian(self.at.milliseconds)
         buffer.appendLittleEndian((self.eligibleAt ?? Self.noMoment).milliseconds)
     }
@@ -485,7 +485,7 @@ extension AnsweredPush {
         guard let disposition = Disposition(storedCode: reader.integer()) else { return nil }
         self.disposition = disposition
         let held: UInt8 = reader.integer()
-        self.held = HoldCode(storedCode: held)
+        self.held = Hold(pushCode: held)
         guard self.held != nil || held == Self.noHold else { return nil }
         self.at = reader.moment()
         let eligibleAt = Instant(milliseconds: reader.integer())

@@ -16,7 +16,7 @@ package struct DeviceSnapshot: Sendable {
     package let pendingID: APNsID?
     package let inFlightID: APNsID?
     /// Every hold that applies to the pending push, the deciding one first.
-    package let held: [HoldCode]
+    package let held: [Hold]
     package let usage: Usage
     /// What waits, the longest waiting first, then what runs.
     package var tasks: [TaskSnapshot]
@@ -43,11 +43,11 @@ extension EmbeddedEngine {
         _ = self.catchUp(device)
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
-        var held: [HoldCode] = []
+        var held: [Hold] = []
         if let priority = record.state.pending?.priority {
-            held = Hold.allCases.filter {
+            held = Hold.ofPushes.filter {
                 record.state.conditions.holds($0, priority, criticalBattery: parameters.criticalBattery)
-            }.map { HoldCode($0) }
+            }
         }
         if record.isReady { held.append(.worker) }
         let isTopicPaused = self.isPaused(record.topic)
@@ -77,7 +77,7 @@ package struct TaskSnapshot: Sendable {
         ///   nil when they do now.
         /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
         /// - `laneIsFull`: it waits for what runs in its lane.
-        case waiting(eligibleAt: Instant?, held: [TaskHoldCode], laneIsFull: Bool)
+        case waiting(eligibleAt: Instant?, held: [Hold], laneIsFull: Bool)
         /// - `progress`: of a continued task, the last that was reported.
         case running(wake: WakeID, launchedAt: Instant, deadline: Instant, progress: TaskProgress?)
     }
@@ -154,7 +154,7 @@ extension EmbeddedEngine {
         return waiting.map { task in
             let eligibleAt = lanes.eligibleAt(task, parameters)
             let laneIsFull = lanes.isFull(task.kind.lane, parameters)
-            var held = lanes.allHolds(task, at: self.now, parameters).map { TaskHoldCode($0) }
+            var held = lanes.allHolds(task, at: self.now, parameters)
             if self.isPaused(self.devices[device].topic) {
                 held.insert(.paused, at: 0)
             } else if held.isEmpty, !laneIsFull, eligibleAt <= self.now {

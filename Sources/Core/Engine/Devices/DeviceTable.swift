@@ -326,9 +326,9 @@ package struct DeviceFilter: Hashable, Sendable {
 
     package var state: State?
     /// A hold that applies to what waits.
-    package var hold: HoldCode?
+    package var hold: Hold?
 
-    package init(state: State?, hold: HoldCode?) {
+    package init(state: State?, hold: Hold?) {
         self.state = state
         self.hold = hold
     }

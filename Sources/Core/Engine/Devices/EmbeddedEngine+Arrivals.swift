@@ -226,7 +226,7 @@ extension EmbeddedEngine {
             if let replaced { self.noteReplaced(replaced, device) }
             row.keep(request.details, of: task.arrival)
             let eligibleAt = lanes.eligibleAt(task, parameters)
-            var held = lanes.hold(task, at: self.now, parameters).map { TaskHoldCode($0) }
+            var held = lanes.hold(task, at: self.now, parameters)
             let isInTurn = eligibleAt <= self.now && !lanes.isFull(kind.lane, parameters)
             if held == nil, isInTurn { held = .worker }
             if self.isPaused(self.devices[device].topic) { held = .paused }

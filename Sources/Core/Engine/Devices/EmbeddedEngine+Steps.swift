@@ -68,9 +68,9 @@ extension EmbeddedEngine {
                 self.ready.remove(device, in: &self.devices)
             }
         }
-        var held: HoldCode?
+        var held: Hold?
         if let pending = state.pending {
-            held = state.hold(pending.priority, parameters).map { HoldCode($0) } ?? (isReady ? .worker : nil)
+            held = state.hold(pending.priority, parameters) ?? (isReady ? .worker : nil)
         }
         let isPending = state.pending != nil
         let isInFlight = state.inFlight.map { $0.push.handle != .none } ?? false
@@ -240,7 +240,7 @@ extension Books {
         self.sessions.waiting += after.transfersWaiting - before.transfersWaiting
         self.sessions.inFlight += after.transfersInFlight - before.transfersInFlight
         self.sessions.wakes += after.sessionWakes - before.sessionWakes
-        self.requests.held += after.held
-        self.requests.held -= before.held
+        self.requests.held.add(after.held, 1)
+        self.requests.held.add(before.held, -1)
     }
 }

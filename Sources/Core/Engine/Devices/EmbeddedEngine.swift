@@ -24,8 +24,8 @@ package final class EmbeddedEngine {
     var wakes = WakeLedger()
     /// The memory of pushes.
     var memory = ContentMemory()
-    /// The memory of requests and sessions.
-    var taskMemory = TaskMemory()
+    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    var taskMemory = ContentMemory()
     var traces = TraceJoiner()
     /// What the history is to hear.
     var events: EventQueue

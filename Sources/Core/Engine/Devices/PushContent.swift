@@ -112,7 +112,7 @@ package struct PushContent {
     }
 }
 
-/// The memory of all pushes that wait or are in flight, counted for each topic and in all.
+/// The memory of pushes, or of what background tasks are named and entitled, counted for each topic and in all.
 package struct ContentMemory: ~Copyable {
     /// The bytes of all topics together.
     package private(set) var bytes = 0
@@ -144,9 +144,13 @@ package struct ContentMemory: ~Copyable {
 
     /// The content of a push of this topic is held from now on.
     package mutating func hold(_ content: PushContent, _ topic: TopicIndex) {
-        let byteCount = content.byteCount
-        self.bytes += byteCount
-        self.topicBytes[Int(topic.rawValue)] += byteCount
+        self.change(by: content.byteCount, topic)
+    }
+
+    /// A topic holds so many bytes more, or fewer.
+    mutating func change(by bytes: Int, _ topic: TopicIndex) {
+        self.bytes += bytes
+        self.topicBytes[Int(topic.rawValue)] += bytes
     }
 
     /// The bytes of one topic.
@@ -160,38 +164,8 @@ package struct ContentMemory: ~Copyable {
 
     /// Frees the content of a push of this topic, which nobody needs any more.
     package mutating func letGo(_ content: PushContent, _ topic: TopicIndex) {
-        let byteCount = content.byteCount
-        self.bytes -= byteCount
-        self.topicBytes[Int(topic.rawValue)] -= byteCount
+        self.change(by: -content.byteCount, topic)
         content.deallocate()
-    }
-}
-
-/// The memory of what requests and sessions are named and entitled, and of the ids of session events, counted for each
-/// topic and in all.
-struct TaskMemory: ~Copyable {
-    /// The bytes of all topics together.
-    private(set) var bytes = 0
-    /// By topic number.
-    private var topicBytes: [Int] = []
-
-    /// Counts for each of so many topics from now on.
-    mutating func grow(topicCount: Int) {
-        while self.topicBytes.count < topicCount { self.topicBytes.append(0) }
-    }
-
-    /// The bytes of one topic.
-    func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
-
-    /// Goes on from so many bytes of one topic, which somebody else has counted.
-    mutating func set(_ topic: TopicIndex, to bytes: Int) { self.topicBytes[Int(topic.rawValue)] = bytes }
-
-    /// Goes on from so many bytes of all topics together, which somebody else has counted.
-    mutating func set(to bytes: Int) { self.bytes = bytes }
-
-    mutating func change(by bytes: Int, _ topic: TopicIndex) {
-        self.bytes += bytes
-        self.topicBytes[Int(topic.rawValue)] += bytes
     }
 }
 

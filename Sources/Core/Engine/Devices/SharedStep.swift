@@ -180,7 +180,7 @@ struct DerivedState {
     var isPending = false
     var isInFlight = false
     var isReady = false
-    var held: HoldCode?
+    var held: Hold?
     /// The same as in `DeviceRecord`; 0 while the device's push does not wait for a slot.
     var readySince: UInt32 = 0
     var rateWindowStart: UInt32 = 0
@@ -245,7 +245,7 @@ extension DerivedState {
         buffer.append(flags.rawValue)
         if flags.contains(.policy) { buffer.appendLittleEndian(self.policy) }
         if let due = self.due { buffer.appendLittleEndian(due.milliseconds) }
-        if let held = self.held { buffer.append(held.storedCode) }
+        if let held = self.held { buffer.append(held.pushCode) }
         if self.isReady { buffer.appendLittleEndian(self.readySince) }
         if flags.contains(.rate) {
             buffer.appendLittleEndian(self.rateWindowStart)
@@ -271,7 +271,7 @@ extension DerivedState {
         if flags.contains(.policy) { self.policy = reader.integer() }
         if flags.contains(.due) { self.due = Instant(milliseconds: reader.integer()) }
         if flags.contains(.held) {
-            guard let held = HoldCode(storedCode: reader.integer()) else { return nil }
+            guard let held = Hold(pushCode: reader.integer()) else { return nil }
             self.held = held
         }
         if self.isReady { self.readySince = reader.integer() }
@@ -296,7 +296,7 @@ extension DerivedState {
 extension TaskGauges {
     /// The holds in the order in which they are stored, which never changes. A pause is of a topic, and no device has a
     /// count of it.
-    private static let storedHolds: [TaskHoldCode] = [
+    private static let storedHolds: [Hold] = [
         .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
     ]
 

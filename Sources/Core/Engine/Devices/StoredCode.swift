@@ -1,7 +1,7 @@
 import Policy
 
 /// A case that records keep as one byte, which never changes its meaning.
-protocol StoredCase: CaseIterable {
+package protocol StoredCase: CaseIterable {
     var storedCode: UInt8 { get }
 }
 
@@ -14,7 +14,7 @@ extension StoredCase {
 }
 
 extension WakeOutcome: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .newData: 1
         case .noData: 2
@@ -26,7 +26,7 @@ extension WakeOutcome: StoredCase {
 }
 
 extension TaskKind: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .appRefresh: 1
         case .processing: 2
@@ -37,7 +37,7 @@ extension TaskKind: StoredCase {
 }
 
 extension TaskOutcome: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .success: 1
         case .failure: 2
@@ -50,7 +50,7 @@ extension TaskOutcome: StoredCase {
 }
 
 extension TaskDisposition: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .launched: 1
         case .scheduled: 2
@@ -60,7 +60,7 @@ extension TaskDisposition: StoredCase {
 }
 
 extension TaskDrop: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .replaced: 1
         case .cancelled: 2
@@ -74,7 +74,7 @@ extension TaskDrop: StoredCase {
 extension LaunchOutcome {
     /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
     /// lower.
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .push(let outcome): outcome.storedCode
         case .task(let kind, let outcome): kind.storedCode << 4 | outcome.storedCode
@@ -96,7 +96,7 @@ extension LaunchOutcome {
 }
 
 extension DiscardReason: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .expired: 1
         case .exhausted: 2
@@ -108,7 +108,7 @@ extension DiscardReason: StoredCase {
 }
 
 extension TaskRefusal: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .notPermitted: 1
         case .unavailable: 2
@@ -120,7 +120,7 @@ extension TaskRefusal: StoredCase {
 }
 
 extension TaskDiscardReason: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .exhausted: 1
         case .forceQuit: 2
@@ -131,7 +131,7 @@ extension TaskDiscardReason: StoredCase {
 }
 
 extension Disposition: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .launched: 1
         case .scheduled: 2
@@ -142,8 +142,10 @@ extension Disposition: StoredCase {
     }
 }
 
-extension HoldCode: StoredCase {
-    var storedCode: UInt8 {
+/// Records keep holds of pushes and of tasks by codes of their own.
+extension Hold {
+    /// The code of a hold that a push can have; 0 for others.
+    var pushCode: UInt8 {
         switch self {
         case .forceQuit: 1
         case .backgroundRefresh: 2
@@ -153,12 +155,17 @@ extension HoldCode: StoredCase {
         case .priority: 6
         case .worker: 7
         case .paused: 8
+        case .active, .power, .lowPower, .usage: 0
         }
     }
-}
 
-extension TaskHoldCode: StoredCase {
-    var storedCode: UInt8 {
+    init?(pushCode: UInt8) {
+        guard let found = Self.ofPushes.first(where: { $0.pushCode == pushCode }) else { return nil }
+        self = found
+    }
+
+    /// The code of a hold that a task can have; 0 for others.
+    var taskCode: UInt8 {
         switch self {
         case .forceQuit: 1
         case .backgroundRefresh: 2
@@ -171,12 +178,13 @@ extension TaskHoldCode: StoredCase {
         case .usage: 9
         case .worker: 10
         case .paused: 11
+        case .priority: 0
         }
     }
 }
 
 extension Conditions.AppState: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .background: 1
         case .active: 2
@@ -186,7 +194,7 @@ extension Conditions.AppState: StoredCase {
 }
 
 extension Conditions.BackgroundRefresh: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .available: 1
         case .denied: 2
@@ -196,7 +204,7 @@ extension Conditions.BackgroundRefresh: StoredCase {
 }
 
 extension Conditions.ThermalState: StoredCase {
-    var storedCode: UInt8 {
+    package var storedCode: UInt8 {
         switch self {
         case .nominal: 1
         case .fair: 2

@@ -221,7 +221,7 @@ struct TaskGauges: Hashable {
     var waiting = PerCase<TaskKind>()
     var inFlight = PerCase<TaskKind>()
     /// What waits and is held, by the first hold that applies.
-    var held = PerCase<TaskHoldCode>()
+    var held = PerCase<Hold>()
     /// Finished transfers.
     var transfersWaiting: Int64 = 0
     var transfersInFlight: Int64 = 0
@@ -262,7 +262,7 @@ extension TaskRow {
             gauges.transfersWaiting += Int64(clamping: task.transfers)
             gauges.bytes += Self.bytes(self.text(task.name), self.details(task))
             if let hold = lanes.hold(task, at: now, parameters) {
-                gauges.held[TaskHoldCode(hold)] += 1
+                gauges.held[hold] += 1
             } else if self.readySince(task.arrival) != nil {
                 gauges.held[.worker] += 1
             }
@@ -519,7 +519,7 @@ extension TaskRow {
         let id = WakeID(random: (reader.integer(), reader.integer()))
         var wake = TaskWake(task: task, launchedAt: reader.moment(), deadline: reader.moment(), charge: .nothing)
         wake.progress = reader.integer()
-        wake.tolerated = TaskHolds(rawValue: reader.integer(0...UInt16(1 << TaskHold.allCases.count - 1)))
+        wake.tolerated = Holds(rawValue: reader.integer(0...Holds.ofTasks.rawValue))
         let flags = WakeFlags(rawValue: reader.integer())
         guard flags.isSubset(of: .known), !flags.isSuperset(of: [.short, .processing]) else { return nil }
         wake.isCancelled = flags.contains(.isCancelled)

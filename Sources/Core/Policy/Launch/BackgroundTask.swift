@@ -136,7 +136,7 @@ package struct TaskWake: Hashable, Sendable {
     /// The most progress that a continued task reported in this launch.
     package var progress: UInt64
     /// What held it when an operator launched it, and does not interrupt it.
-    package var tolerated: TaskHolds
+    package var tolerated: Holds
     /// Whether it was cancelled: when it is lost it does not wait again.
     package var isCancelled: Bool
     /// The device was removed after the launch: what would wait again is discarded.
@@ -148,7 +148,7 @@ package struct TaskWake: Hashable, Sendable {
         deadline: Instant,
         charge: Charge,
         progress: UInt64 = 0,
-        tolerated: TaskHolds = [],
+        tolerated: Holds = [],
         isCancelled: Bool = false,
         isOfRemovedDevice: Bool = false
     ) {

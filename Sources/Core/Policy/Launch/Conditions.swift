@@ -51,9 +51,50 @@ extension Conditions {
     }
 }
 
-/// Why a device's conditions hold a launch back, in the order in which they are looked at.
-package enum Hold: String, Sendable, CaseIterable {
-    case forceQuit, backgroundRefresh, network, thermal, battery, priority
+/// Why a push or a task is not launched, in the order in which reasons are looked at.
+package enum Hold: UInt8, Sendable, CaseIterable {
+    /// The topic is paused: a person said that nothing of it is to launch by itself. No condition of a device.
+    case paused
+    case forceQuit, backgroundRefresh
+    /// The device is in use.
+    case active
+    case network
+    /// The task needs external power.
+    case power
+    case lowPower, thermal, battery
+    /// Nobody used the device for `usageWindow`.
+    case usage
+    /// The push has a priority that never wakes a device.
+    case priority
+    /// Everything allows the launch but a free slot on a stream that takes it. No condition of a device.
+    case worker
+
+    /// The holds that a push can have, in order.
+    package static let ofPushes: [Hold] = [
+        .paused, .forceQuit, .backgroundRefresh, .network, .thermal, .battery, .priority, .worker,
+    ]
+    /// The holds that a task or a session can have, in order.
+    package static let ofTasks: [Hold] = [
+        .paused, .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage,
+        .worker,
+    ]
+
+    package var name: StaticString {
+        switch self {
+        case .paused: "paused"
+        case .forceQuit: "forceQuit"
+        case .backgroundRefresh: "backgroundRefresh"
+        case .active: "active"
+        case .network: "network"
+        case .power: "power"
+        case .lowPower: "lowPower"
+        case .thermal: "thermal"
+        case .battery: "battery"
+        case .usage: "usage"
+        case .priority: "priority"
+        case .worker: "worker"
+        }
+    }
 }
 
 extension Conditions {
@@ -69,6 +110,7 @@ extension Conditions {
             self.thermalState == .critical || (self.thermalState == .serious && priority < .immediate)
         case .battery: self.batteryLevel < criticalBattery && !self.charging && priority < .immediate
         case .priority: priority == .passive
+        case .paused, .active, .power, .lowPower, .usage, .worker: false
         }
     }
 
@@ -84,32 +126,17 @@ extension Conditions {
     }
 }
 
-/// Why a task is held back, in the order in which reasons are looked at.
-package enum TaskHold: String, Sendable, CaseIterable {
-    case forceQuit, backgroundRefresh
-    /// The device is in use.
-    case active
-    case network
-    /// The task needs external power.
-    case power
-    case lowPower, thermal, battery
-    /// Nobody used the device for `usageWindow`.
-    case usage
-
-    /// Every hold in the order in which they are looked at.
-    static let inOrder = TaskHold.allCases
-}
-
 /// Some of the holds.
-package struct TaskHolds: OptionSet, Hashable, Sendable {
+package struct Holds: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
 
     package init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
-    package init(_ hold: TaskHold) {
-        let place: UInt16 =
+    package init(_ hold: Hold) {
+        // Records keep these bits.
+        let place: UInt16? =
             switch hold {
             case .forceQuit: 0
             case .backgroundRefresh: 1
@@ -120,31 +147,35 @@ package struct TaskHolds: OptionSet, Hashable, Sendable {
             case .thermal: 6
             case .battery: 7
             case .usage: 8
+            case .paused, .priority, .worker: nil
             }
-        self.rawValue = 1 << place
+        self.rawValue = place.map { 1 << $0 } ?? 0
     }
+
+    /// The holds that a task can have by its device's conditions.
+    package static let ofTasks = Holds(rawValue: 1 << 9 - 1)
 }
 
 extension DeviceLanes {
     /// The first hold that keeps `task` back at `now`, or nil.
-    package func hold(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> TaskHold? {
-        TaskHold.inOrder.first { self.applies($0, to: task, at: now, parameters) }
+    package func hold(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Hold? {
+        Hold.ofTasks.first { self.applies($0, to: task, at: now, parameters) }
     }
 
     /// Every hold that keeps `task` back at `now`, the first first.
-    package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [TaskHold] {
-        TaskHold.inOrder.filter { self.applies($0, to: task, at: now, parameters) }
+    package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [Hold] {
+        Hold.ofTasks.filter { self.applies($0, to: task, at: now, parameters) }
     }
 
     /// Every hold that keeps `task` back at `now`.
-    package func holds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> TaskHolds {
-        TaskHold.inOrder.reduce(into: []) { holds, hold in
-            if self.applies(hold, to: task, at: now, parameters) { holds.insert(TaskHolds(hold)) }
+    package func holds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Holds {
+        Hold.ofTasks.reduce(into: []) { holds, hold in
+            if self.applies(hold, to: task, at: now, parameters) { holds.insert(Holds(hold)) }
         }
     }
 
     private func applies(
-        _ hold: TaskHold,
+        _ hold: Hold,
         to task: BackgroundTask,
         at now: Instant,
         _ parameters: Parameters
@@ -154,7 +185,6 @@ extension DeviceLanes {
         case .continued:
             return hold == .thermal && conditions.thermalState == .critical
         case .urlSession:
-            guard let hold = Hold(rawValue: hold.rawValue) else { return false }
             return conditions.holds(hold, .considerate, criticalBattery: parameters.criticalBattery)
         case .appRefresh, .processing:
             return switch hold {
@@ -167,6 +197,7 @@ extension DeviceLanes {
             case .thermal: conditions.thermalState == .critical || conditions.thermalState == .serious
             case .battery: conditions.batteryLevel < parameters.criticalBattery && !conditions.charging
             case .usage: self.tasks.usage.isOver(parameters.usageWindow, at: now)
+            case .paused, .priority, .worker: false
             }
         }
     }

@@ -225,7 +225,7 @@ extension DeviceLanes {
             case .appRefresh, .urlSession: return false
             case .continued where isQuit: return true
             case .continued, .processing:
-                let harmless = wake.tolerated.union(TaskHolds(.usage))
+                let harmless = wake.tolerated.union(Holds(.usage))
                 return !self.holds(wake.task, at: now, parameters).isSubset(of: harmless)
             }
         }

@@ -220,7 +220,7 @@ extension DeviceLanes {
         _ task: BackgroundTask,
         at now: Instant,
         charge: TaskWake.Charge,
-        tolerated: TaskHolds,
+        tolerated: Holds,
         _ parameters: Parameters
     ) -> TaskWake {
         precondition(!self.isFull(task.kind.lane, parameters), "there is no room in the lane")

@@ -97,5 +97,5 @@ extension PushReply {
     }
 
     /// What holds the push, in a word; empty when nothing does.
-    var hold: String { HoldCode(rawValue: self.held).map { "\($0.name)" } ?? "" }
+    var hold: String { Hold(rawValue: self.held).map { "\($0.name)" } ?? "" }
 }

@@ -1,6 +1,7 @@
 import Engine
 import HTTPTransport
 import Platform
+import Policy
 import Wire
 
 /// Writes the answers of one loop: head and body, in memory that is filled anew for each.
@@ -94,7 +95,7 @@ final class AnswerWriter {
         if reply.eligibleAt != PushReply.noMoment {
             self.response.add("wakegate-eligible-at", reply.eligibleAt)
         }
-        if let held = HoldCode(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
+        if let held = Hold(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
         if !reply.warnings.isEmpty {
             for text in reply.warnings.texts { self.response.add("wakegate-warning", text) }
         }

@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 extension DeviceQuestion {
@@ -14,7 +15,7 @@ extension DeviceQuestion {
             switch parameter.name {
             case "topic": self.topic = try parameter.topic()
             case "state": self.state = try parameter.word(of: DeviceFilter.State.allCases) { $0.rawValue }
-            case "hold": self.hold = try parameter.word(of: HoldCode.allCases) { $0.name.description }
+            case "hold": self.hold = try parameter.word(of: Hold.ofPushes) { $0.name.description }
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let token = parameter.value.withByteView({ DeviceToken(hex: $0) }) else {

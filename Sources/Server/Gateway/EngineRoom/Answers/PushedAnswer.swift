@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 /// What a provider would be answered to a push of an operator's.
@@ -7,7 +8,7 @@ package struct PushedAnswer: Sendable {
     /// Why it would be refused; nil when it was taken.
     var reason: APNSReason?
     var disposition: Disposition?
-    var held: HoldCode?
+    var held: Hold?
     /// When it may launch, in seconds since 1970.
     var eligibleAt: Int64?
     var warnings: PushWarnings = []

@@ -70,7 +70,7 @@ struct Reasoning {
         return "Nothing is pending, and a push of priority 5 that comes now would wait until \(self.time(eligibleAt))."
     }
 
-    private func held(_ code: HoldCode, _ pending: PendingPush) -> String {
+    private func held(_ code: Hold, _ pending: PendingPush) -> String {
         let conditions = self.device.state.conditions
         switch code {
         case .paused:
@@ -95,7 +95,7 @@ struct Reasoning {
         case .priority:
             return "The push has priority 1, which never wakes a device: it launches once the device is active, or "
                 + "rides along with a more urgent push."
-        case .worker: return "The push is due, but no worker has a free slot."
+        case .active, .power, .lowPower, .usage, .worker: return "The push is due, but no worker has a free slot."
         }
     }
 

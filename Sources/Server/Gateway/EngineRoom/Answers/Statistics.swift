@@ -41,7 +41,7 @@ package struct Statistics: Sendable {
         writer.key("registered")
         writer.integer(self.books.registered)
         writer.key("held")
-        writer.counts(HoldCode.allCases.map { ("\($0.name)", self.books.held[$0]) })
+        writer.counts(Hold.ofPushes.map { ("\($0.name)", self.books.held[$0]) })
         writer.endObject()
         writer.key("pushesPerLaunch")
         writer.number(self.pushesPerLaunch)

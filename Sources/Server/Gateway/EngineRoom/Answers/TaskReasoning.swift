@@ -49,7 +49,7 @@ struct TaskReasoning {
     // MARK: Holds
 
     /// What holds it, and what ends the hold.
-    private func cause(of code: TaskHoldCode) -> String {
+    private func cause(of code: Hold) -> String {
         let conditions = self.device.state.conditions
         switch code {
         case .paused:
@@ -78,7 +78,7 @@ struct TaskReasoning {
             let window = JSONNumber.seconds(self.device.parameters.usageWindow)
             return "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
                 + "\(window) s of usageWindow; it launches after the next use"
-        case .worker: return "no worker has a free slot"
+        case .priority, .worker: return "no worker has a free slot"
         }
     }
 

@@ -65,7 +65,7 @@ struct EngineMetrics {
     private func writeDevices(to text: inout MetricsText) {
         let books = self.engine.totalsShown
         text.value(.devicesRegistered, books.registered)
-        text.values(.devicesHeld, HoldCode.allCases.map { ("\($0.name)", books.held[$0]) })
+        text.values(.devicesHeld, Hold.ofPushes.map { ("\($0.name)", books.held[$0]) })
         text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
         let workers = self.workspace.workerCounts(nil)
         text.value(.workersConnected, Int64(workers.connected))

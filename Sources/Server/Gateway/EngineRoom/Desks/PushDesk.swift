@@ -157,7 +157,7 @@ extension PushedAnswer {
         self.init(
             apnsID: reply.apnsID,
             disposition: Disposition(rawValue: reply.disposition),
-            held: HoldCode(rawValue: reply.held),
+            held: Hold(rawValue: reply.held),
             eligibleAt: reply.eligibleAt == PushReply.noMoment ? nil : reply.eligibleAt,
             warnings: reply.warnings
         )

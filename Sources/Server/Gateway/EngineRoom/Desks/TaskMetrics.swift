@@ -25,7 +25,7 @@ struct TaskMetrics {
         text.values(.tasksInFlight, Self.byKind(requests.inFlight))
         text.value(.tasksStalled, Int64(self.dispatcher.stalledTaskCount))
         text.value(.taskProgressReports, self.dispatcher.progressReports)
-        text.values(.tasksHeld, TaskHoldCode.allCases.map { ("\($0.name)", requests.held[$0]) })
+        text.values(.tasksHeld, Hold.ofTasks.map { ("\($0.name)", requests.held[$0]) })
         text.value(.tasksUnaccounted, requests.submitted.sum - books.requestsAccountedFor)
         text.value(.taskMemory, Int64(self.engine.taskBytes))
         text.value(.taskMemoryMax, Int64(self.engine.taskBytesMax))

@@ -1,4 +1,5 @@
 package import Engine
+import Policy
 
 /// What a batch is performed on: devices in memory, the streams their wakes go to, and how the wall clock stands.
 ///

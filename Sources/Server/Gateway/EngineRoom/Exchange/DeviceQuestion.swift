@@ -1,4 +1,5 @@
 package import Engine
+package import Policy
 package import Wire
 
 /// Which devices somebody wants listed, in the order of their tokens; nil is any.
@@ -11,7 +12,7 @@ package struct DeviceQuestion: Hashable, Sendable {
 
     package var topic: String?
     package var state: DeviceFilter.State?
-    package var hold: HoldCode?
+    package var hold: Hold?
     /// The most devices of the answer.
     package var limit = Self.limitUsual
     /// Only devices behind this one.

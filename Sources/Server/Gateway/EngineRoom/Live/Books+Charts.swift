@@ -15,7 +15,7 @@ extension Books {
         }
         return [
             ("waiting", byKind(waiting)), ("inFlight", byKind(inFlight)), ("launched", byKind(self.tasks.launched)),
-            ("held", TaskHoldCode.allCases.map { ("\($0.name)", self.requests.held[$0]) }),
+            ("held", Hold.ofTasks.map { ("\($0.name)", self.requests.held[$0]) }),
         ]
     }
 }

@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 /// One event of `GET /v1/live`: how the gateway is at one moment.

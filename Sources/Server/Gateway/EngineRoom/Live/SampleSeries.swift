@@ -9,7 +9,7 @@ package struct LiveSample {
         [
             "at", "accepted", "noWake", "rejected", "completed", "coalesced", "discarded", "launched", "pending",
             "inFlight", "connected", "slots", "busy",
-        ] + WakeOutcome.allCases.map(\.rawValue) + HoldCode.allCases.map { "held.\($0.name)" }
+        ] + WakeOutcome.allCases.map(\.rawValue) + Hold.ofPushes.map { "held.\($0.name)" }
         + Books().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
 
     /// The moment in milliseconds since 1970, then counters since the counting began, and gauges.
@@ -25,7 +25,7 @@ package struct LiveSample {
                 at, books.accepted, books.noWake, rejected, books.completed, books.coalesced, books.discarded.sum,
                 books.launched, books.pending, books.inFlight, Int64(workers.connected), Int64(workers.slots),
                 Int64(workers.busy),
-            ] + WakeOutcome.allCases.map { books.results[$0] } + HoldCode.allCases.map { books.held[$0] }
+            ] + WakeOutcome.allCases.map { books.results[$0] } + Hold.ofPushes.map { books.held[$0] }
             + books.chartedTasks.flatMap { $0.counts.map(\.count) }
     }
 }
