@@ -84,7 +84,7 @@ struct OutcomeTests {
         driver.push(.considerate, at: 101, expiration: .at(DeviceDriver.at(130)))
         let (now, parameters) = (DeviceDriver.at(130), driver.parameters)
         #expect(driver.state.timePassed(DeviceDriver.at(129.999), parameters) == .nothing)
-        #expect(driver.state.timePassed(now, parameters) == .wakeExpired(.absorbed(Self.first)))
+        #expect(driver.state.timePassed(now, parameters) == .pushExpired(.absorbed(Self.first)))
         #expect(driver.state.timePassed(now, parameters) == .nothing)
     }
 
@@ -125,7 +125,7 @@ struct OutcomeTests {
         try driver.parameters.set(.maxExtension, to: 0)
         #expect(driver.extend(until: 1000) == .limitReached(DeviceDriver.at(180)))
         #expect(driver.state.timePassed(DeviceDriver.at(179.999), driver.parameters) == .nothing)
-        #expect(driver.state.timePassed(DeviceDriver.at(180), driver.parameters) == .wakeExpired(.retries))
+        #expect(driver.state.timePassed(DeviceDriver.at(180), driver.parameters) == .pushExpired(.retries))
         #expect(driver.state.penalty == 2)
     }
 }

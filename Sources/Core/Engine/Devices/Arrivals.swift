@@ -39,44 +39,69 @@ package struct IncomingPush {
     }
 }
 
-/// What is answered to an accepted push.
-package struct PushAnswer: Hashable, Sendable {
+/// The answer to an accepted push or request.
+package struct LaunchAnswer<Disposition: Hashable & Sendable>: Hashable, Sendable {
     package let disposition: Disposition
-    /// When the push will be eligible, for `scheduled` and `coalesced` while nothing holds it.
+    /// The first moment at which interval, budget, earliest beginning and habits allow the launch of what waits; nil
+    /// when something holds it, and when nothing waits.
     package let eligibleAt: Instant?
-    /// The first hold that applies, for `scheduled` and `coalesced`.
+    /// The first hold that applies to what waits.
     package let held: Hold?
-    /// The wake that the push launched.
-    package let wake: WakeID?
+    /// The wake that it launched at once.
+    package var wake: WakeID?
+}
+
+package typealias PushAnswer = LaunchAnswer<Disposition>
+package typealias TaskAnswer = LaunchAnswer<TaskDisposition>
+
+extension LaunchAnswer {
+    /// The answer to what does not wait.
+    init(_ disposition: Disposition, wake: WakeID? = nil) {
+        self.init(disposition: disposition, eligibleAt: nil, held: nil, wake: wake)
+    }
+
+    /// The answer to what waits.
+    ///
+    /// - Parameters:
+    ///   - hold: the first hold by its device's conditions.
+    ///   - isLaneFull: no more can be in flight in its lane.
+    ///   - isPaused: its topic is.
+    init(
+        _ disposition: Disposition,
+        heldBy hold: Hold?,
+        eligibleAt: Instant,
+        isLaneFull: Bool,
+        isPaused: Bool,
+        at now: Instant
+    ) {
+        let isDue = !isLaneFull && eligibleAt <= now
+        let held = isPaused ? .paused : hold ?? (isDue ? .worker : nil)
+        self.init(disposition: disposition, eligibleAt: held == nil ? max(eligibleAt, now) : nil, held: held, wake: nil)
+    }
 }
 
 extension PushAnswer {
-    /// What is answered to a push that did `action`, after which its device is in `state`; it names no wake.
-    ///
-    /// - `isLaneFree`: nothing of the short lane is in flight.
-    /// - `isPaused`: its topic is.
+    /// The answer to a push that did `action`, after which its device is in `state`; it names no wake.
     init(
         _ action: PushReceivedAction,
         _ state: DeviceState,
-        isLaneFree: Bool,
+        isLaneFull: Bool,
         isPaused: Bool,
         _ now: Instant,
         _ parameters: Parameters
     ) {
         switch action {
-        case .launched: self.init(disposition: .launched, eligibleAt: nil, held: nil, wake: nil)
-        case .discarded: self.init(disposition: .discarded, eligibleAt: nil, held: nil, wake: nil)
+        case .launched: self.init(.launched)
+        case .discarded: self.init(.discarded)
         case .waits(let absorbed):
             guard let pending = state.pending else { preconditionFailure("a push that waits is pending") }
-            let eligibleAt = state.eligibleAt(pending.priority, parameters)
-            var held = state.hold(pending.priority, parameters)
-            if held == nil, isLaneFree, eligibleAt <= now { held = .worker }
-            if isPaused { held = .paused }
             self.init(
-                disposition: absorbed == nil ? .scheduled : .coalesced,
-                eligibleAt: held == nil ? max(eligibleAt, now) : nil,
-                held: held,
-                wake: nil
+                absorbed == nil ? .scheduled : .coalesced,
+                heldBy: state.hold(pending.priority, parameters),
+                eligibleAt: state.eligibleAt(pending.priority, parameters),
+                isLaneFull: isLaneFull,
+                isPaused: isPaused,
+                at: now
             )
         }
     }
@@ -165,25 +190,6 @@ package enum TaskResumption: Hashable, Sendable {
 /// What a submission came to.
 package enum TaskDisposition: String, CaseIterable, Sendable {
     case launched, scheduled, replaced
-}
-
-/// What a submission is answered.
-package struct TaskAnswer: Hashable, Sendable {
-    package let disposition: TaskDisposition
-    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; nil when it
-    /// launched, and when something holds it.
-    package let eligibleAt: Instant?
-    /// What keeps it back, the deciding one; nil when nothing does.
-    package let held: Hold?
-    /// The wake that it launched at once.
-    package let wake: WakeID?
-
-    package init(disposition: TaskDisposition, eligibleAt: Instant?, held: Hold?, wake: WakeID?) {
-        self.disposition = disposition
-        self.eligibleAt = eligibleAt
-        self.held = held
-        self.wake = wake
-    }
 }
 
 /// Why a submission, or finished transfers, were not taken.

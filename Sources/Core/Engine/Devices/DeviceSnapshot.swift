@@ -91,22 +91,6 @@ package struct TaskSnapshot: Sendable {
     package let state: State
     /// Whether a stream takes it, free or not, as far as it waits for one; whoever knows the streams says so.
     package var isTaken = false
-
-    package init(
-        device: DeviceToken,
-        topic: String,
-        name: String,
-        task: BackgroundTask,
-        details: TaskDetails,
-        state: State
-    ) {
-        self.device = device
-        self.topic = topic
-        self.name = name
-        self.task = task
-        self.details = details
-        self.state = state
-    }
 }
 
 /// Which requests of all devices are asked for; nil is any.

@@ -34,7 +34,7 @@ extension EmbeddedEngine {
         guard push.wakes else {
             self.count(topic) { $0.noWake += 1 }
             self.remember(device, .push(.noWake), push.apnsID)
-            let answer = PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil)
+            let answer = PushAnswer(.noWake)
             self.noteAnswer(answer, push, device)
             return answer
         }
@@ -50,12 +50,10 @@ extension EmbeddedEngine {
             $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters)
         }
         self.count(topic) { $0.accepted += 1 }
-        var wake: WakeID?
-        let isLaneFree = !self.isShortLaneFull(device)
-        let answer = PushAnswer(
+        var answer = PushAnswer(
             action,
             self.devices[device].state,
-            isLaneFree: isLaneFree,
+            isLaneFull: self.isShortLaneFull(device),
             isPaused: self.isPaused(topic),
             now,
             parameters
@@ -67,18 +65,13 @@ extension EmbeddedEngine {
         case .launched(let absorbed):
             self.absorb(absorbed, topic)
             self.times.lateness.record(0)
-            wake = self.noteLaunch(device)
+            answer.wake = self.noteLaunch(device)
         case .waits(let absorbed): self.absorb(absorbed, topic)
         case .discarded: self.discard(content.handle, .expired, device)
         }
         self.noteAnswer(answer, push, device)
         self.reconcile(device)
-        return PushAnswer(
-            disposition: answer.disposition,
-            eligibleAt: answer.eligibleAt,
-            held: answer.held,
-            wake: wake
-        )
+        return answer
     }
 
     /// What `accept` would answer, changing nothing.
@@ -90,7 +83,7 @@ extension EmbeddedEngine {
         topic: TopicIndex?,
         workerIsFree: Bool
     ) -> PushAnswer {
-        guard push.wakes else { return PushAnswer(disposition: .noWake, eligibleAt: nil, held: nil, wake: nil) }
+        guard push.wakes else { return PushAnswer(.noWake) }
         let parameters = topic.map { self.parameters($0) } ?? self.configuration.policy
         var lanes = device.map { self.lanes($0) } ?? DeviceLanes()
         while lanes.timePassed(self.now, parameters) != .nothing {}
@@ -100,13 +93,11 @@ extension EmbeddedEngine {
             workerIsFree: workerIsFree,
             parameters
         )
-        let isLaneFree = !lanes.isFull(.short, parameters)
-        let isPaused = topic.map { self.isPaused($0) } ?? false
         return PushAnswer(
             action,
             lanes.device,
-            isLaneFree: isLaneFree,
-            isPaused: isPaused,
+            isLaneFull: lanes.isFull(.short, parameters),
+            isPaused: topic.map { self.isPaused($0) } ?? false,
             self.now,
             parameters
         )
@@ -219,22 +210,19 @@ extension EmbeddedEngine {
             row.keep(request.details, of: wake.task.arrival)
             self.times.lateness.record(0)
             let id = self.noteTaskLaunch(wake, device)
-            return TaskAnswer(disposition: .launched, eligibleAt: nil, held: nil, wake: id)
+            return TaskAnswer(.launched, wake: id)
         case .waits(let task, let replaced):
             let disposition = replaced == nil ? TaskDisposition.scheduled : .replaced
             self.remember(device, .taskSubmitted(kind, disposition), name: request.identifier)
             if let replaced { self.noteReplaced(replaced, device) }
             row.keep(request.details, of: task.arrival)
-            let eligibleAt = lanes.eligibleAt(task, parameters)
-            var held = lanes.hold(task, at: self.now, parameters)
-            let isInTurn = eligibleAt <= self.now && !lanes.isFull(kind.lane, parameters)
-            if held == nil, isInTurn { held = .worker }
-            if self.isPaused(self.devices[device].topic) { held = .paused }
             return TaskAnswer(
-                disposition: disposition,
-                eligibleAt: held == nil ? max(eligibleAt, self.now) : nil,
-                held: held,
-                wake: nil
+                disposition,
+                heldBy: lanes.hold(task, at: self.now, parameters),
+                eligibleAt: lanes.eligibleAt(task, parameters),
+                isLaneFull: lanes.isFull(kind.lane, parameters),
+                isPaused: self.isPaused(self.devices[device].topic),
+                at: self.now
             )
         }
     }

@@ -4,17 +4,25 @@ import Wire
 extension EmbeddedEngine {
     /// Ends and expires what is due of one device, then brings everything that is derived from its state up to date.
     func settle(_ device: DeviceIndex) {
-        guard !self.devices[device].hasTasks else { return self.settleLanes(device) }
+        let (now, parameters) = (self.now, self.parameters(of: device))
         while true {
             let record = self.devices[device]
-            switch self.devices[device].state.timePassed(self.now, self.parameters(record.topic)) {
+            let action = self.change(device) {
+                $0.timePassed(now, parameters)
+            } lanes: {
+                $0.timePassed(now, parameters)
+            }
+            switch action {
             case .nothing:
                 self.reconcile(device)
                 return
-            case .wakeExpired(let action):
+            case .pushExpired(let action):
                 let wake = record.wake
                 self.noteEnd(device, record, .expired, action)
                 self.wakes.expired(wake, .deadline)
+            case .taskExpired(let wake, let action):
+                let ended = self.noteTaskEnd(device, wake, .expired, action)
+                self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
             case .pendingExpired(let push): self.discard(push, .expired, device)
             }
         }
@@ -161,27 +169,6 @@ extension EmbeddedEngine {
         if self.devices[device].state.inFlight != nil { return true }
         guard self.devices[device].hasTasks else { return false }
         return self.lanes(device).isFull(.short, self.parameters(of: device))
-    }
-
-    /// Ends and expires what is due of one device, then brings everything that is derived up to date.
-    func settleLanes(_ device: DeviceIndex) {
-        let parameters = self.parameters(of: device)
-        while true {
-            let record = self.devices[device]
-            switch self.changeLanes(device, { $0.timePassed(self.now, parameters) }) {
-            case .nothing:
-                self.reconcile(device)
-                return
-            case .pushExpired(let action):
-                let wake = record.wake
-                self.noteEnd(device, record, .expired, action)
-                self.wakes.expired(wake, .deadline)
-            case .taskExpired(let wake, let action):
-                let ended = self.noteTaskEnd(device, wake, .expired, action)
-                self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
-            case .pendingExpired(let push): self.discard(push, .expired, device)
-            }
-        }
     }
 
     /// Brings gauges, queues and due index up to date, and lets go of a row that has nothing to keep any more.

@@ -45,13 +45,6 @@ package struct LaunchedTask: Hashable, Sendable {
     package let details: TaskDetails
     /// What a continued task goes on from that launched before; nil in the first launch, and for other kinds.
     package let resumedFrom: TaskResumption?
-
-    package init(name: String, task: BackgroundTask, details: TaskDetails, resumedFrom: TaskResumption? = nil) {
-        self.name = name
-        self.task = task
-        self.details = details
-        self.resumedFrom = resumedFrom
-    }
 }
 
 /// How the worker's part of a wake ended, as the worker says it.

@@ -57,16 +57,6 @@ package enum DiscardReason: String, Sendable, CaseIterable {
     case cancelled
 }
 
-/// What the passing of time did.
-package enum TimePassedAction: Hashable, Sendable {
-    /// Nothing more is due but, perhaps, a launch.
-    case nothing
-    /// The deadline of the wake in flight passed.
-    case wakeExpired(WakeEndedAction)
-    /// The pending push expired.
-    case pendingExpired(PushHandle)
-}
-
 /// How the worker's part of a task ended, as the worker says it.
 package enum TaskResult: String, Sendable, CaseIterable {
     case success, failure
@@ -188,7 +178,7 @@ package enum LaunchCandidate: Hashable, Sendable {
 }
 
 /// What the passing of time did.
-package enum LaneTimePassedAction: Hashable, Sendable {
+package enum TimePassedAction: Hashable, Sendable {
     /// Nothing more is due but, perhaps, a launch.
     case nothing
     /// The deadline of the push in flight passed.

@@ -157,18 +157,14 @@ extension DeviceLanes {
 
 extension DeviceLanes {
     /// Time went on to `now`. Call again until the answer is `nothing`.
-    package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> LaneTimePassedAction {
+    package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
         if let inFlight = self.device.inFlight, inFlight.deadline <= now {
             return .pushExpired(self.pushEnded(.expired, at: now, parameters))
         }
         if let wake = self.tasks.inFlight.first(where: { $0.deadline <= now }) {
             return .taskExpired(wake, self.taskEnded(wake.task.arrival, .expired, parameters))
         }
-        switch self.device.timePassed(now, parameters) {
-        case .pendingExpired(let handle): return .pendingExpired(handle)
-        case .nothing: return .nothing
-        case .wakeExpired: preconditionFailure("the push in flight has time left")
-        }
+        return self.device.timePassed(now, parameters)
     }
 
     /// A task that waits was launched: it is in flight.

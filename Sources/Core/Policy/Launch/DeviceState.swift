@@ -152,7 +152,7 @@ extension DeviceState {
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
         if let inFlight = self.inFlight, inFlight.deadline <= now {
-            return .wakeExpired(self.wakeEnded(.expired, at: now, parameters))
+            return .pushExpired(self.wakeEnded(.expired, at: now, parameters))
         }
         if let pending = self.pending, pending.expiry <= now {
             self.pending = nil
