@@ -199,7 +199,7 @@ package enum TaskRejection: Error, Hashable, Sendable {
     /// A ninth session.
     case tooManySessions
     /// By a bound of the gateway.
-    case bound(TaskLimit)
+    case bound(EngineLimit)
 }
 
 /// Whether a push may be accepted for a token.

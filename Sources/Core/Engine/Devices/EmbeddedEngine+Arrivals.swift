@@ -273,7 +273,7 @@ extension EmbeddedEngine {
     }
 
     /// The bound that so many more requests or sessions, of so many bytes more, go beyond; nil when there is room.
-    private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> TaskLimit? {
+    private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> EngineLimit? {
         let configuration = self.configuration
         // Who takes more than a share of it is told so, also when others have taken the rest; all is no share.
         let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
@@ -309,8 +309,7 @@ extension EmbeddedEngine {
 
     private func noteCancelled(_ action: TasksCancelledAction, _ device: DeviceIndex) {
         for task in action.dropped {
-            self.count(self.devices[device].topic) { $0.requests.cancelled += 1 }
-            self.remember(device, .taskDropped(task.kind, .cancelled), name: self.text(task, device))
+            self.noteDropped(task, .cancelled, device) { $0.requests.cancelled += 1 }
         }
         for wake in action.ended {
             self.wakes.expired(self.noteTaskEnd(device, wake, .cancelled, .ended(wake.task)), .cancelled)
@@ -327,19 +326,27 @@ extension EmbeddedEngine {
 
     /// A request gave way to another one of its identifier.
     func noteReplaced(_ task: BackgroundTask, _ device: DeviceIndex) {
-        self.count(self.devices[device].topic) { $0.requests.replaced += 1 }
-        self.remember(device, .taskDropped(task.kind, .replaced), name: self.text(task, device))
+        self.noteDropped(task, .replaced, device) { $0.requests.replaced += 1 }
     }
 
     /// A request, or the transfers of a session, were discarded.
     func noteDiscarded(_ task: BackgroundTask, _ reason: TaskDiscardReason, _ device: DeviceIndex) {
-        self.count(self.devices[device].topic) { books in
+        self.noteDropped(task, TaskDrop(reason), device) { books in
             if task.kind == .urlSession {
                 books.sessions.discarded[reason] += Int64(clamping: task.transfers)
             } else {
                 books.requests.discarded[reason] += 1
             }
         }
-        self.remember(device, .taskDropped(task.kind, TaskDrop(reason)), name: self.text(task, device))
+    }
+
+    private func noteDropped(
+        _ task: BackgroundTask,
+        _ drop: TaskDrop,
+        _ device: DeviceIndex,
+        _ count: (inout Books) -> Void
+    ) {
+        self.count(self.devices[device].topic, count)
+        self.remember(device, .taskDropped(task.kind, drop), name: self.text(task, device))
     }
 }

@@ -42,7 +42,7 @@ package struct EngineConfiguration: Sendable {
 }
 
 /// The bounds that the engine and its dispatcher meet, by their names in the configuration.
-package enum EngineLimit: String, Sendable {
+package enum EngineLimit: String, Sendable, CaseIterable {
     /// A device was not registered.
     case devicesMax
     /// A device was not registered.
@@ -55,13 +55,21 @@ package enum EngineLimit: String, Sendable {
     case pendingBytesMax
     /// A push was refused.
     case pendingTopicPercentMax
-    /// A stream was not taken, since as many name a device that it names.
-    case streamsPerDeviceMax
     /// A stream got no more wakes until it answered some.
     case wakeBytesPerStreamMax
+    /// A stream was not taken, since as many name a device that it names.
+    case streamsPerDeviceMax
+    /// A submission of a background task was refused.
+    case taskRequestsMax
+    /// A submission of a background task was refused.
+    case taskBytesMax
+    /// A submission of a background task was refused.
+    case taskTopicPercentMax
 }
 
 extension EngineLimit: CountedCase {
+    package typealias Counts = SIMD16<Int64>
+
     package var place: Int {
         switch self {
         case .devicesMax: 0
@@ -72,26 +80,9 @@ extension EngineLimit: CountedCase {
         case .pendingTopicPercentMax: 5
         case .wakeBytesPerStreamMax: 6
         case .streamsPerDeviceMax: 7
-        }
-    }
-}
-
-/// The bounds that background tasks meet in the engine, by their names in the configuration.
-package enum TaskLimit: String, Sendable {
-    /// A submission was refused.
-    case taskRequestsMax
-    /// A submission was refused.
-    case taskBytesMax
-    /// A submission was refused.
-    case taskTopicPercentMax
-}
-
-extension TaskLimit: CountedCase {
-    package var place: Int {
-        switch self {
-        case .taskRequestsMax: 0
-        case .taskBytesMax: 1
-        case .taskTopicPercentMax: 2
+        case .taskRequestsMax: 8
+        case .taskBytesMax: 9
+        case .taskTopicPercentMax: 10
         }
     }
 }

@@ -191,28 +191,26 @@ private struct EventWriter {
 }
 
 private struct EventReader {
-    private let bytes: ByteView
-    private var offset = 0
-    private var isShort = false
+    private var reader: RecordReader
     private var isFirst = true
     private var device: UInt64 = 0
     private var at = Instant(milliseconds: 0)
     private var named: APNsID?
 
     init(_ bytes: ByteView) {
-        self.bytes = bytes
+        self.reader = RecordReader(bytes)
     }
 
-    var isAtEnd: Bool { self.offset == self.bytes.count }
+    var isAtEnd: Bool { self.reader.isWhole }
 
     /// nil when there is no whole event that a writer writes.
     mutating func next() -> HistoryEvent? {
-        let first = self.take(2).map { UInt16(littleEndian: self.bytes.load(UInt16.self, at: $0)) } ?? 0
+        let first: UInt16 = self.reader.integer()
         let parts = EventParts(rawValue: UInt8(first >> 8))
         guard self.isPossible(parts) else { return nil }
-        if parts.contains(.device) { self.device = self.word() }
-        if parts.contains(.time) { self.at = Instant(milliseconds: Int64(bitPattern: self.word())) }
-        let numbers = parts.contains(.numbers) ? self.halfWord() : 0
+        if parts.contains(.device) { self.device = self.reader.integer() }
+        if parts.contains(.time) { self.at = Instant(milliseconds: self.reader.integer()) }
+        let numbers: UInt32 = parts.contains(.numbers) ? self.reader.integer() : 0
         let before = self.named
         var apnsID: APNsID?
         if parts.contains(.apnsID) { apnsID = self.identifier(parts) }
@@ -221,7 +219,7 @@ private struct EventReader {
         if parts.contains(.related) { related = self.identifier(parts) }
         if parts.contains(.sameRelated) { related = before }
         self.isFirst = false
-        guard !self.isShort else { return nil }
+        guard !self.reader.isShort else { return nil }
         let event = HistoryEvent(
             device: self.device,
             at: self.at,
@@ -245,25 +243,7 @@ private struct EventReader {
     }
 
     private mutating func identifier(_ parts: EventParts) -> APNsID {
-        let (first, second) = (self.word(), self.word())
-        return APNsID(first: first, second: second, upperCase: parts.contains(.upperCase) ? self.halfWord() : 0)
-    }
-
-    private mutating func word() -> UInt64 {
-        self.take(8).map { self.bytes.word(at: $0) } ?? 0
-    }
-
-    private mutating func halfWord() -> UInt32 {
-        self.take(4).map { self.bytes.halfWord(at: $0) } ?? 0
-    }
-
-    /// The place of the next `count` bytes; nil when there are fewer.
-    private mutating func take(_ count: Int) -> Int? {
-        guard self.bytes.count - self.offset >= count else {
-            self.isShort = true
-            return nil
-        }
-        defer { self.offset += count }
-        return self.offset
+        let (first, second): (UInt64, UInt64) = (self.reader.integer(), self.reader.integer())
+        return APNsID(first: first, second: second, upperCase: parts.contains(.upperCase) ? self.reader.integer() : 0)
     }
 }

@@ -190,7 +190,8 @@ package struct RecordBatch: ~Copyable {
 struct RecordReader {
     private let bytes: ByteView
     private var offset = 0
-    private var isShort = false
+    /// A part was not there.
+    private(set) var isShort = false
     private var isImpossible = false
 
     init(_ bytes: ByteView) {

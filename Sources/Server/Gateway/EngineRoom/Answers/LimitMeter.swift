@@ -17,20 +17,17 @@ package struct LimitMeter: Sendable {
         self.gateway = gateway
     }
 
-    /// - Parameters:
-    ///   - engine: what the engine has counted.
-    ///   - tasks: what it has counted of background tasks.
+    /// - Parameter engine: what the engine has counted.
     /// - Returns: every bound with how often it was met, in the order of `GatewayLimit.all`.
-    func times(_ engine: PerCase<EngineLimit>, _ tasks: PerCase<TaskLimit>) -> [(name: String, count: Int64)] {
-        GatewayLimit.countedNames.map { ($0, self.times($0, engine, tasks)) }
+    func times(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
+        GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }
     }
 
-    private func times(_ name: String, _ engine: PerCase<EngineLimit>, _ tasks: PerCase<TaskLimit>) -> Int64 {
+    private func times(_ name: String, _ engine: PerCase<EngineLimit>) -> Int64 {
         if let limit = TransportLimit(rawValue: name) {
             return Int64(self.loops.reduce(0) { $0 + $1.times(limit) })
         }
         if let limit = GatewayCountedLimit(rawValue: name) { return Int64(self.gateway.times(limit)) }
-        if let limit = TaskLimit(rawValue: name) { return tasks[limit] }
         return EngineLimit(rawValue: name).map { engine[$0] } ?? 0
     }
 }

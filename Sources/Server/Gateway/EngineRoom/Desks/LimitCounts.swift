@@ -5,7 +5,6 @@ import Policy
 package final class LimitCounts {
     /// What was met, less what the dispatcher that is in use counts itself.
     private var counts = PerCase<EngineLimit>()
-    private var tasks = PerCase<TaskLimit>()
     private let meter: LimitMeter
     private var watch: LimitWatch
 
@@ -18,8 +17,6 @@ package final class LimitCounts {
 
     package func met(_ limit: EngineLimit) { self.counts[limit] += 1 }
 
-    package func met(_ limit: TaskLimit) { self.tasks[limit] += 1 }
-
     /// A dispatcher is let go of: what it has counted stays.
     package func take(from dispatcher: Dispatcher) {
         self.counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
@@ -29,7 +26,7 @@ package final class LimitCounts {
     package func all(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
         var counts = self.counts
         counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
-        return self.meter.times(counts, self.tasks)
+        return self.meter.times(counts)
     }
 
     /// The bounds that were met, and how often.
