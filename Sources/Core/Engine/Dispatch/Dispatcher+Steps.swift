@@ -14,7 +14,7 @@ extension Dispatcher {
         }
         if self.engine.catchUp(device) { self.flow() }
         // A step that has done all it may leaves the device in its queue, and what is about to happen would go first.
-        guard self.workLeft <= 0 else { return }
+        guard self.workLeft <= 0, !self.isReading else { return }
         if self.engine.hasTasks(device) {
             while self.launchNext(device) {}
             return
@@ -28,6 +28,7 @@ extension Dispatcher {
 
     /// Takes back slots and gives them out until nothing more happens, and tells streams of conditions.
     func flow() {
+        guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }
         if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
         if self.streams.hasConditionsToTell { self.tellConditions() }

@@ -24,6 +24,8 @@ package final class Dispatcher {
     var looksLeft: Int
     /// The gateway is shutting down: nothing new is launched.
     var isDraining = false
+    /// True while devices are in memory only to be read: nothing is launched, and streams hear of nothing.
+    package var isReading = false
     /// How many reports of continued tasks' progress were taken here.
     package internal(set) var progressReports: Int64 = 0
 

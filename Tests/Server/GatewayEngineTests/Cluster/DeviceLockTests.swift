@@ -117,6 +117,32 @@ struct DeviceLockTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
+    @Test("A gateway that stops refuses the commands of locked rows after a second, and everything else after five")
+    func stopped() throws {
+        let (rig, _, _) = try self.scene(devices: 2, locked: 1)
+        rig[0].step { requests in
+            requests.push(10, 1)
+            requests.unregister(11, 1)
+            requests.push(12, 2)
+        }
+        let start = rig.boot
+        rig[0].finish()
+        #expect(rig[0].word(10) == "ServiceUnavailable" && rig[0].answer(11) == "503 ServiceUnavailable")
+        #expect(rig[0].text(11).contains("pid 2, application simulation"))
+        #expect(rig[0].word(12) == "coalesced")
+        #expect((1000...1200).contains(rig.boot - start), "\(rig.boot - start)")
+
+        let other = GatewaysRig(count: 1)
+        other.database.holdLoads()
+        other[0].step { requests in
+            requests.register(1, 1)
+            requests.push(2, 1)
+        }
+        other[0].finish()
+        #expect(other[0].answer(1) == "503 ServiceUnavailable" && other[0].text(1).contains("The gateway stops"))
+        #expect(other[0].word(2) == "ServiceUnavailable" && other[0].answerCount(2) == 1)
+    }
+
     @Test("The wakes of a dead gateway are lost although one of its devices is locked, and the last when it is free")
     func burial() throws {
         let rig = GatewaysRig(count: 2)

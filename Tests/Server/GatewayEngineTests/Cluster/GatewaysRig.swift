@@ -15,7 +15,12 @@ final class GatewaysRig {
         /// Everything that was heard, in its order.
         private(set) var heard: [Heard] = []
 
-        fileprivate init(_ database: SimulatedDatabase, _ configuration: EngineConfiguration, _ world: EngineWorld) {
+        fileprivate init(
+            _ database: SimulatedDatabase,
+            _ configuration: EngineConfiguration,
+            _ world: EngineWorld,
+            waitForStore: @escaping @Sendable (Int64) -> Void
+        ) {
             let loop = self.loop
             self.store = SimulatedClusterStore(database, ring: {})
             self.engine = SharedGatewayEngine(
@@ -24,7 +29,7 @@ final class GatewaysRig {
                 report: GatewayReport(name: "gateway", version: "1"),
                 world: world,
                 store: self.store,
-                waitForStore: { _ in },
+                waitForStore: waitForStore,
                 outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: DatabaseHistory(PerOutlet(loop), database))
             )
         }
@@ -33,6 +38,15 @@ final class GatewaysRig {
             let requests = Requests()
             fill(requests)
             _ = self.engine.step(requests.batch)
+            self.take()
+        }
+
+        func finish() {
+            self.engine.finish()
+            self.take()
+        }
+
+        private func take() {
             var effects = EffectBatch()
             self.loop.take(into: &effects)
             self.heard += Heard.all(in: effects)
@@ -113,7 +127,10 @@ final class GatewaysRig {
 
     @discardableResult
     func add() -> Gateway {
-        let gateway = Gateway(self.database, self.configuration, self.world)
+        let clock = self.clock
+        let gateway = Gateway(self.database, self.configuration, self.world) { milliseconds in
+            clock.change { $0.pass(milliseconds) }
+        }
         self.gateways.append(gateway)
         return gateway
     }
@@ -133,6 +150,9 @@ final class GatewaysRig {
     }
 
     private var living: [Gateway] { self.gateways.filter { !$0.store.isDead } }
+
+    /// Milliseconds since the machine started.
+    var boot: Int64 { self.clock.now.boot }
 
     /// Time passes, second by second, and what is due is done.
     func pass(seconds: Int) {

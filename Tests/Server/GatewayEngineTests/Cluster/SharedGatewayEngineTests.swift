@@ -236,6 +236,75 @@ struct SharedGatewayEngineTests {
         #expect(store.topicsAsked.count == 3)
     }
 
+    @Test("A push whose topic cannot be made takes no other push of its batch with it")
+    func topicRefused() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = scene.heard { requests in
+            requests.push(1, 1)
+            requests.push(2, 2, topic: 3)
+            requests.push(3, 3)
+        }
+        let load = try #require(scene.store.loads.last)
+        let rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
+        scene.store.replies.append(.loaded(load, rows))
+        #expect(scene.heard { _ in }.isEmpty)
+        #expect(scene.store.topicsAsked == [EngineRig.topicName(3)])
+        scene.store.replies.append(.committed(load, endedElsewhere: []))
+        #expect(scene.heard { _ in }.compactMap(\.answered) == [1, 3])
+        scene.store.replies.append(.topicsRefused(StoreError(message: "Another session has locked the topics.")))
+        let refused = scene.heard { _ in }
+        guard case .push(2, let reply)? = refused.first else { throw RigFailure("the push is not answered") }
+        #expect(reply.word == "ServiceUnavailable" && refused.count == 1)
+    }
+
+    @Test("However many commands wait, locked rows are looked at in between")
+    func lockedLanes() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = scene.heard { $0.push(1, 1) }
+        scene.store.replies.append(.failed(try #require(scene.store.loads.last), .locked(nil)))
+        _ = scene.heard { _ in }
+        #expect(scene.store.passingOverCount == 1)
+        let rows = LoadedDevices(
+            now: Instant(milliseconds: 5000),
+            wall: 1_700_000_000_000,
+            devices: [],
+            hasMore: false,
+            passedOver: [PassedOverDevice(token: EngineRig.token(1), wake: nil, holder: nil)]
+        )
+        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
+        _ = scene.heard { requests in for device in 2...2000 { requests.push(device, device) } }
+        #expect(scene.store.passingOverCount == 2)
+    }
+
+    @Test("A question that is asked under another policy launches nothing, and its device is launched once")
+    func questionAfterReload() throws {
+        let rig = GatewaysRig(count: 1)
+        rig.ask(0) { $0.subscribe(1, slots: 4) }
+        rig.ask(0) { $0.push(2, 1) }
+        rig.ask(0) { $0.report(3, rig[0].wakes[0].id, .newData) }
+        rig.ask(0) { $0.push(4, 1) }
+        rig.pass(seconds: 40)
+        #expect(rig[0].wakes.count == 1, "launches are a minute apart")
+        var policy = EngineContract.policy
+        policy[0] = (.launchInterval, 30)
+        rig.database.holdCommits()
+        rig[0].step { requests in
+            requests.configure(EngineRig.open(policy))
+            requests.explain(5, 1)
+        }
+        rig[0].step { $0.explain(6, 1) }
+        #expect(rig[0].answerCount(5) == 1 && rig[0].answerCount(6) == 1)
+        #expect(rig[0].wakes.count == 1)
+        for _ in 0..<10 {
+            rig.database.letCommitsGo()
+            rig[0].step()
+        }
+        #expect(rig[0].wakes.count == 2)
+        #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
+    }
+
     @Test("What others are always faster with is refused after some tries, and counted as that alone")
     func alwaysConflicting() throws {
         let rig = GatewaysRig()
@@ -330,8 +399,11 @@ struct SharedGatewayEngineTests {
         #expect(rig[1].word(1) == "scheduled")
         rig.ask(2) { $0.devices(3) }
         #expect(rig[2].answer(3) == "200")
-        rig.ask(0) { $0.push(2, 1, topic: 3) }
-        #expect(rig[0].word(2) == "coalesced")
+        rig.ask(0) { requests in
+            requests.push(2, 1, topic: 3)
+            requests.push(3, 2)
+        }
+        #expect(rig[0].word(2) == "coalesced" && rig[0].word(3) == "scheduled")
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
@@ -431,6 +503,13 @@ private final class ScriptedClusterStore: ClusterStore {
     var loads: [TransactionNumber] {
         self.requests.compactMap { request in
             if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    /// How many loads pass over locked rows of devices.
+    var passingOverCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request { plan.passesOverLocked } else { false }
         }
     }
 

@@ -41,12 +41,13 @@ final class ClusterTransaction {
     private(set) var rows: Rows
     /// What it lets out once it is durable.
     let group: StepGroup
-    var number: TransactionNumber
+    /// The number of its last try.
+    var number = TransactionNumber(rawValue: 0)
     /// When its rows were asked for, in milliseconds since the machine started.
     var begunAt: Int64 = 0
     var conflicts = 0
-    /// Topics were read for it once, as a row was of one that was not known.
-    var hasReadTopics = false
+    /// How often topics were read for it, because a row was of one that was not known.
+    var topicReads = 0
     /// What it has done, until it is known whether that is durable.
     var step = Step()
 
@@ -108,15 +109,8 @@ final class ClusterTransaction {
         }
     }
 
-    init(
-        _ purpose: Purpose,
-        _ number: TransactionNumber,
-        commands: [QueuedCommand] = [],
-        _ rows: Rows,
-        group: StepGroup
-    ) {
+    init(_ purpose: Purpose, _ commands: [QueuedCommand], _ rows: Rows, group: StepGroup) {
         self.purpose = purpose
-        self.number = number
         self.commands = commands
         self.rows = rows
         self.group = group
@@ -147,6 +141,30 @@ final class ClusterTransaction {
         guard case .locked(var plan) = self.rows else { return }
         plan.passesOverLocked = true
         self.rows = .locked(plan)
+    }
+
+    /// Leaves out the commands that wait for topics.
+    ///
+    /// - Parameters:
+    ///   - devices: the devices of these topics.
+    ///   - loaded: the rows of the transaction. Those of the devices that wait are removed.
+    ///   - row: the row of a command.
+    /// - Returns: the rows and commands that are left out; nil if there is nothing else in the transaction.
+    func separate(
+        _ devices: Set<DeviceToken>,
+        from loaded: inout LoadedDevices,
+        _ row: (QueuedCommand) -> RequestedRow
+    ) -> (rows: LoadPlan, commands: [QueuedCommand])? {
+        guard case .commands = self.purpose, case .locked(let plan) = self.rows else { return nil }
+        var waiting = LoadPlan()
+        waiting.passesOverLocked = plan.passesOverLocked
+        waiting.tokens = plan.tokens.filter { devices.contains($0) }
+        // A wake does not tell which of the rows is that of its device.
+        if loaded.devices.contains(where: { devices.contains($0.token) }) { waiting.wakes = plan.wakes }
+        let rows = Set(waiting.tokens.map { RequestedRow.device($0) } + waiting.wakes.map { RequestedRow.wake($0) })
+        guard !self.commands.allSatisfy({ rows.contains(row($0)) }) else { return nil }
+        loaded.devices.removeAll { devices.contains($0.token) }
+        return (waiting, self.leaveOut(rows, row))
     }
 
     /// Leaves out some rows, and every command that is about one of them.

@@ -18,8 +18,8 @@ struct DeviceQuestions {
         let behind: UInt64
         /// Until when it waits for that, in milliseconds since the machine started.
         let until: Int64
-        /// True if topics were read for it once, because its device was of an unknown one.
-        var hasReadTopics = false
+        /// How often topics were read for it, because its device was of an unknown one.
+        var topicReads = 0
     }
 
     private var waiting: [Question] = []
@@ -64,7 +64,7 @@ struct DeviceQuestions {
     /// Questions about devices of topics that are not known yet.
     mutating func waitForTopics(_ questions: [Question]) {
         for var question in questions {
-            question.hasReadTopics = true
+            question.topicReads += 1
             self.waitingForTopics.append(question)
         }
     }

@@ -139,10 +139,12 @@ extension SharedGatewayEngine {
     // MARK: Locked rows
 
     /// Refuses commands that have waited too long for the locks of other sessions.
-    func refuseOverdue() {
+    ///
+    /// - Parameter timeout: in milliseconds.
+    func refuseOverdue(after timeout: Int64 = DeviceLocks.timeout) {
         guard self.queue.hasLocked else { return }
         let boot = self.clock.boot
-        let overdue = self.queue.takeOverdue(before: boot - DeviceLocks.timeout, at: boot)
+        let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
         let byHolder = Dictionary(grouping: overdue, by: \.holder)
         for (holder, commands) in byHolder.sorted(by: { ($0.key?.pid ?? 0) < ($1.key?.pid ?? 0) }) {
             self.desk.refuse(commands.map(\.command), self.workspace(failed: StoreError(lockedBy: holder)))

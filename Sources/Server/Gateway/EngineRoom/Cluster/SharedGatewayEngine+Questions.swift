@@ -77,12 +77,15 @@ extension SharedGatewayEngine {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
         // Another gateway may have made a topic a moment ago: topics are read, and the questions asked again.
         let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
-        let early = questions.filter { unknown.contains($0.device) && !$0.hasReadTopics }
+        func isEarly(_ question: DeviceQuestions.Question) -> Bool {
+            unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
+        }
+        let early = questions.filter(isEarly)
         if !early.isEmpty {
             self.deviceQuestions.waitForTopics(early)
             self.store.submit(.addTopics([]))
         }
-        let known = questions.filter { !unknown.contains($0.device) || $0.hasReadTopics }
+        let known = questions.filter { !isEarly($0) }
         do throws(StoreError) {
             try self.inMemory(loaded.devices, loaded) {
                 for question in known { self.requests.perform(question.request, self.workspace) }
@@ -156,7 +159,9 @@ extension SharedGatewayEngine {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.engine.watch(nil, at: self.clock.now)
         let times = self.engine.times
+        self.dispatcher.isReading = true
         defer {
+            self.dispatcher.isReading = false
             self.engine.times = times
             self.engine.evict()
             self.dispatcher.forgetDevices()

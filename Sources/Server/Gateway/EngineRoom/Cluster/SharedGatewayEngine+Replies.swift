@@ -120,19 +120,27 @@ extension SharedGatewayEngine {
 
     /// Nothing can be stored for now: everybody who waits for something that has not begun is refused.
     private func unattached(_ error: StoreError) {
-        let failure = Self.failure(error, self.engine, self.dispatcher)
-        self.status = .unattached(failure)
+        self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
         self.remote.status = self.remote.status?.detached
-        let workspace = self.workspace
-        self.desk.refuse(self.queue.takeAll(), workspace)
+        self.refuseWaiting(error)
+        self.unkept = [:]
+        self.trouble = nil
+        self.tableLockedSince = nil
+        self.conditionsChanged = ChangedDevices()
+        self.areRefusalsDue = false
+        self.onStatus(error)
+    }
+
+    /// Refuses everybody who waits for something that has not begun.
+    private func refuseWaiting(_ error: StoreError) {
+        let failure = Self.failure(error, self.engine, self.dispatcher)
+        self.desk.refuse(self.queue.takeAll(), self.workspace(failed: error))
         let waiting = self.waitingForRoom + self.waitingForTopics
         self.waitingForTopics = []
         self.waitingForRoom = []
         for transaction in waiting { self.refuse(transaction, error) }
         self.refuseSubscriptions(failure)
         self.refusePauses(failure)
-        self.unkept = [:]
-        self.trouble = nil
         self.countFailed(self.questions.takeAll(), failure)
         for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
         self.orphans.formUnion(self.listings.compactMap(\.number))
@@ -140,10 +148,15 @@ extension SharedGatewayEngine {
         let asked = self.deviceQuestions.takeAll()
         self.refuse(asked.questions, error)
         self.orphans.formUnion(asked.open)
-        self.tableLockedSince = nil
-        self.conditionsChanged = ChangedDevices()
-        self.areRefusalsDue = false
-        self.onStatus(error)
+    }
+
+    /// Refuses everybody who is not answered: the gateway stops.
+    func refuseEverybody(_ error: StoreError) {
+        for transaction in self.open.values.sorted(by: { $0.number.rawValue < $1.number.rawValue }) {
+            _ = self.desk.undo(transaction)
+            self.refuse(transaction, error)
+        }
+        self.refuseWaiting(error)
     }
 
     // MARK: Transactions
@@ -160,6 +173,10 @@ extension SharedGatewayEngine {
             return self.refuse(transaction, self.failureError)
         }
         if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
+        self.perform(transaction, loaded)
+    }
+
+    private func perform(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         let performed = self.desk.perform(
             transaction,
             loaded,
@@ -179,17 +196,34 @@ extension SharedGatewayEngine {
             for wake in transaction.step.launched {
                 self.held.insert(wake.wake, of: wake.device, deadline: wake.deadline)
             }
-            self.store.submit(.commit(number, writes))
-        case .needsTopics(let names):
-            self.abandon(transaction)
-            // Making topics is a commit, which may stay unconfirmed as well.
-            transaction.step.committedSince = self.clock.boot
-            self.waitingForTopics.append(transaction)
-            self.store.submit(.addTopics(names))
+            self.store.submit(.commit(transaction.number, writes))
+        case .needsTopics(let needed): self.waitForTopics(transaction, loaded, needed)
         case .unreadable(let error):
             self.abandon(transaction)
             self.refuse(transaction, error)
         }
+    }
+
+    /// Has the commands that need topics wait for them in a transaction of their own, and performs all others.
+    private func waitForTopics(
+        _ transaction: ClusterTransaction,
+        _ loaded: LoadedDevices,
+        _ needed: TransactionDesk.NeededTopics
+    ) {
+        var waiting = transaction
+        var loaded = loaded
+        if let (rows, commands) = transaction.separate(needed.devices, from: &loaded, { self.queue.row(of: $0) }) {
+            waiting = ClusterTransaction(.commands, commands, .locked(rows), group: self.makeGroup())
+            waiting.topicReads = transaction.topicReads
+            self.perform(transaction, loaded)
+        } else {
+            self.abandon(transaction)
+        }
+        if needed.names.isEmpty { waiting.topicReads += 1 }
+        // Making topics is a commit, which may stay unconfirmed as well.
+        waiting.step.committedSince = self.clock.boot
+        self.waitingForTopics.append(waiting)
+        self.store.submit(.addTopics(needed.names))
     }
 
     /// Returns commands whose rows other sessions have locked to the queue. The transaction continues without them.
@@ -208,7 +242,7 @@ extension SharedGatewayEngine {
     private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
         if !transaction.passesOverLocked {
             transaction.passOverLocked()
-            return self.beginAgain(transaction)
+            return self.begin(transaction)
         }
         // It waited for no row: a table is locked.
         self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
@@ -219,9 +253,13 @@ extension SharedGatewayEngine {
         self.refuse(transaction, StoreError(lockedBy: holder))
     }
 
-    private var failureError: StoreError {
+    /// Why nothing can be stored, or why the gateway waited in vain until its end.
+    var failureError: StoreError {
         guard case .unattached(let failure) = self.status else {
-            return StoreError(message: "The database does not take it.")
+            return StoreError(
+                message: "The gateway stops, and PostgreSQL has not answered within \(Self.finishMax / 1000) s. Send "
+                    + "the request to another gateway."
+            )
         }
         return failure.error
     }
@@ -274,7 +312,7 @@ extension SharedGatewayEngine {
             return self.refuse(transaction, error)
         }
         transaction.conflicts += 1
-        self.beginAgain(transaction)
+        self.begin(transaction)
     }
 
     /// A transaction has come to nothing: everybody who waits for it is refused.

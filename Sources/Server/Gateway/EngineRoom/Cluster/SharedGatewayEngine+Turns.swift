@@ -8,7 +8,7 @@ extension SharedGatewayEngine {
         guard self.isAttached, self.attachment == nil else { return }
         self.beginCount()
         self.beginReads()
-        while self.hasRoom, !self.waitingForRoom.isEmpty { self.beginAgain(self.waitingForRoom.removeFirst()) }
+        while self.hasRoom, !self.waitingForRoom.isEmpty { self.begin(self.waitingForRoom.removeFirst()) }
         while self.hasRoom {
             let isBegun =
                 self.isTurnOfCommands
@@ -37,14 +37,18 @@ extension SharedGatewayEngine {
         }
     }
 
+    /// Begins commands. Those of locked rows take turns with all others, so that neither wait for the end of the other.
+    ///
     /// - Returns: false when no command may begin.
     private func beginCommands() -> Bool {
-        if self.queue.hasNext { return self.begin(self.queue.take(rowsMax: Claims.countMax)) }
-        guard let moment = self.queue.lockedAt, moment <= self.clock.boot else { return false }
-        return self.begin(
-            self.queue.takeLocked(rowsMax: Claims.countMax, at: self.clock.boot),
-            passesOverLocked: true
-        )
+        let isLookDue = self.queue.lockedAt.map { $0 <= self.clock.boot } ?? false
+        if isLookDue, self.isTurnOfLocked || !self.queue.hasNext {
+            self.isTurnOfLocked = false
+            let taken = self.queue.takeLocked(rowsMax: Claims.countMax, at: self.clock.boot)
+            if self.begin(taken, passesOverLocked: true) { return true }
+        }
+        self.isTurnOfLocked = true
+        return self.begin(self.queue.take(rowsMax: Claims.countMax))
     }
 
     /// - Returns: false if `taken` contains no command.

@@ -10,8 +10,9 @@ package import Wire
 /// commands, of what is due, of claims for free slots. Each is performed by the desks of the embedded engine, in one
 /// call, when its rows have come; what it has to tell is let out when it is durable. The engine waits for nothing.
 package final class SharedGatewayEngine: GatewayEngine {
-    /// How long a stop waits for what is not durable yet, in milliseconds.
-    private static let finishMax: Int64 = 5000
+    /// How long a stop waits for what is not durable yet, and for the locks of other sessions, in milliseconds.
+    static let finishMax: Int64 = 5000
+    private static let lockedMaxAtFinish: Int64 = 1000
     /// For how long a commit may be unconfirmed until nothing more is taken, in milliseconds: as when no standby
     /// confirms.
     private static let silenceMax: Int64 = 10_000
@@ -96,6 +97,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     var rejectionsStored = Rejections()
     /// Whether commands go before everything else, the next time a transaction may begin.
     var isTurnOfCommands = true
+    /// True if commands of locked rows go before the other commands, the next time that commands begin.
+    var isTurnOfLocked = true
     var replies: [ClusterReply] = []
     private var lastNumber: UInt64 = 0
     private var spareGroups: [StepGroup] = []
@@ -250,10 +253,12 @@ extension SharedGatewayEngine {
         for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
             self.clock.step()
             self.takeReplies()
+            self.refuseOverdue(after: Self.lockedMaxAtFinish)
             _ = self.turn()
             self.letOut()
             if !self.isIdle { self.waitForStore(50) }
         }
+        self.refuseEverybody(self.failureError)
         self.letOut()
         self.store.stop()
     }
@@ -395,18 +400,12 @@ extension SharedGatewayEngine {
         _ commands: [QueuedCommand],
         _ rows: ClusterTransaction.Rows
     ) {
-        let group = self.spareGroups.popLast() ?? self.outlet.makeGroup()
-        let number = self.nextNumber()
-        self.submit(ClusterTransaction(purpose, number, commands: commands, rows, group: group))
+        self.begin(ClusterTransaction(purpose, commands, rows, group: self.makeGroup()))
     }
 
-    /// Begins a transaction again from its beginning.
-    func beginAgain(_ transaction: ClusterTransaction) {
+    /// Begins a transaction, or begins it again, under another number.
+    func begin(_ transaction: ClusterTransaction) {
         transaction.number = self.nextNumber()
-        self.submit(transaction)
-    }
-
-    private func submit(_ transaction: ClusterTransaction) {
         transaction.begunAt = self.clock.boot
         self.open[transaction.number] = transaction
         switch transaction.rows {
@@ -440,6 +439,8 @@ extension SharedGatewayEngine {
         self.letOut()
         self.outlet.release(transaction.group)
     }
+
+    func makeGroup() -> StepGroup { self.spareGroups.popLast() ?? self.outlet.makeGroup() }
 
     /// A group that nobody uses any more.
     func giveBack(_ group: StepGroup) {

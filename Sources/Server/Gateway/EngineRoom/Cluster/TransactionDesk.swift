@@ -19,10 +19,18 @@ final class TransactionDesk {
         /// Nothing of what is stored has changed: it may let out what it has at once.
         case unchanged
         case changed(ClusterWrites)
-        /// Topics of these names have to be there first.
-        case needsTopics([String])
+        /// Topics have to be made, or to be read again, for some of the devices. Nothing was performed.
+        case needsTopics(NeededTopics)
         /// A row does not hold together.
         case unreadable(StoreError)
+    }
+
+    /// The topics that commands of a transaction need, and that are not known here.
+    struct NeededTopics {
+        /// The names of topics to be made; empty if topics of other gateways are to be read.
+        var names: [String] = []
+        /// The devices of these topics.
+        var devices: Set<DeviceToken> = []
     }
 
     init(
@@ -69,16 +77,15 @@ final class TransactionDesk {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
             // Another gateway may have made its topic a moment ago: topics are read, and it is begun again.
-            guard !transaction.hasReadTopics, loaded.devices.contains(where: { self.engine.isOfUnknownTopic($0) })
-            else {
+            let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
+            guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
                 return .unreadable(error)
             }
-            transaction.hasReadTopics = true
-            return .needsTopics([])
+            return .needsTopics(NeededTopics(devices: Set(unknown)))
         }
         transaction.step = ClusterTransaction.Step()
-        let names = self.newTopics(transaction.commands, configuration)
-        guard names.isEmpty else { return .needsTopics(names) }
+        let needed = self.newTopics(transaction.commands, configuration)
+        guard needed.names.isEmpty else { return .needsTopics(needed) }
         transaction.step.isPerformed = true
         transaction.step.rowCount = loaded.devices.count
         transaction.step.hasMore = loaded.hasMore
@@ -204,9 +211,16 @@ final class TransactionDesk {
 
     // MARK: Topics
 
-    /// The topics that commands make which nobody has named before: those that a device will be of.
-    private func newTopics(_ commands: [QueuedCommand], _ configuration: EngineConfiguration) -> [String] {
-        var names: [String] = []
+    /// The topics that commands make which nobody has named before: those that a device will be of. Of more topics
+    /// than there may be, the last are not made; their devices wait all the same, so that they find no room for them.
+    private func newTopics(_ commands: [QueuedCommand], _ configuration: EngineConfiguration) -> NeededTopics {
+        var names: Set<String> = []
+        var devices: Set<DeviceToken> = []
+        func note(_ topic: ByteView, _ device: DeviceToken) {
+            guard self.engine.findTopic(topic) == nil else { return }
+            names.insert(topic.string)
+            devices.insert(device)
+        }
         // Devices that will be there, and registered ones that will not.
         var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
@@ -216,13 +230,13 @@ final class TransactionDesk {
                 guard !push.isDryRun, configuration.openRegistration, self.engine.find(push.token) == nil,
                     added.insert(push.token).inserted
                 else { continue }
-                names += queued.bytes.withByteView { self.newTopic($0[0..<Int(push.topicCount)]) }
+                queued.bytes.withByteView { note($0[0..<Int(push.topicCount)], push.token) }
             case .request(let request):
                 if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
                 if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
                     self.engine.find(push.device.rowName) == nil, added.insert(push.device.rowName).inserted
                 {
-                    names += topic.withByteView { self.newTopic($0) }
+                    topic.withByteView { note($0, push.device.rowName) }
                 }
                 guard case .register(let token, let topic) = request.verb else { continue }
                 guard added.insert(token).inserted || removed.contains(token) else { continue }
@@ -231,16 +245,13 @@ final class TransactionDesk {
                 {
                     continue
                 }
-                names += topic.withByteView { self.newTopic($0) }
+                topic.withByteView { note($0, token) }
             case .lose, .loseOn: break
             }
         }
-        guard !names.isEmpty else { return [] }
-        return Array(Set(names).sorted().prefix(max(0, configuration.topicsMax - self.engine.topicCount)))
-    }
-
-    private func newTopic(_ name: ByteView) -> [String] {
-        self.engine.findTopic(name) == nil ? [name.string] : []
+        guard !names.isEmpty else { return NeededTopics() }
+        let room = max(0, configuration.topicsMax - self.engine.topicCount)
+        return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
     }
 
     // MARK: Ends
