@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 /// Which topics may have something that waits for a slot, and what free slots here have asked for since.
@@ -157,5 +158,188 @@ struct Claims {
     mutating func failed(_ shape: Shape, slots: Int) {
         let heard = self.end(shape, slots)
         if self.backlogs.remove(shape) != nil { self.asked[shape] = heard }
+    }
+}
+
+/// When something of the store's devices is due: this gateway does it, unless another one is faster.
+struct DueDriver {
+    /// The most moments that are kept; the latest are left to the view of each second.
+    private static let momentsMax = 4096
+
+    /// Moments at which something is due.
+    private var moments = MomentQueue<Void>()
+    /// A transaction does what is due.
+    var isOpen = false
+    /// A second has passed, or there was more than a transaction takes: look, whatever is known.
+    var isForced = true
+
+    /// Nothing is known.
+    init() {}
+
+    /// The earliest moment that is known.
+    var next: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
+
+    func isDue(at now: Instant) -> Bool {
+        !self.isOpen && (self.isForced || self.next.map { $0 <= now } ?? false)
+    }
+
+    /// Something will be due.
+    mutating func note(_ moment: Instant) {
+        guard moment != self.next, self.moments.count < Self.momentsMax else { return }
+        self.moments.insert((), at: moment.milliseconds)
+    }
+
+    /// A transaction begins that does what is due.
+    mutating func begun() {
+        self.isOpen = true
+        self.isForced = false
+    }
+
+    /// A transaction has ended, and what was due by `now` is done, unless others do it.
+    mutating func ended(at now: Instant?, hasMore: Bool) {
+        self.isOpen = false
+        if hasMore { self.isForced = true }
+        guard let now else { return }
+        while self.moments.popDue(now.milliseconds) != nil {}
+    }
+}
+
+/// All devices are judged anew by policies that have just begun: some may launch earlier than their rows say, and
+/// nobody would look at them before that moment.
+///
+/// The gateway that begins the policies reads the rows in the order of their tokens, a piece at a time after everything
+/// else, and has each piece judged by a transaction on its devices. When it ends in the middle, the devices behind are
+/// judged when something happens to them.
+struct PolicySweep {
+    /// What is to be done next.
+    enum Step: Hashable {
+        /// Devices behind this one are read.
+        case read(after: DeviceToken?)
+        /// Devices that were read are judged.
+        case judge([DeviceToken])
+    }
+
+    /// The rows of a piece.
+    static let rowsMax = 256
+
+    /// Nil when nothing is left.
+    private var step: Step?
+    private var isLast = false
+    private var isOpen = false
+    /// Policies have begun since the open step did.
+    private var isStartedAgain = false
+    /// A step has failed: the next second goes on.
+    private var isPaused = false
+
+    /// Nothing is to be judged.
+    init() {}
+
+    /// What to do now, if anything.
+    var next: Step? { self.isOpen || self.isPaused ? nil : self.step }
+
+    /// Policies have begun.
+    mutating func start() {
+        self.step = .read(after: nil)
+        self.isStartedAgain = self.isOpen
+    }
+
+    mutating func begun() { self.isOpen = true }
+
+    /// A piece was read.
+    mutating func read(_ tokens: [DeviceToken], hasMore: Bool) {
+        guard !self.endsForNothing() else { return }
+        self.step = tokens.isEmpty ? nil : .judge(tokens)
+        self.isLast = !hasMore
+    }
+
+    /// A piece is judged.
+    mutating func judged() {
+        guard case .judge(let tokens) = self.step, !self.endsForNothing() else {
+            self.isOpen = false
+            return
+        }
+        self.step = self.isLast ? nil : .read(after: tokens.last)
+    }
+
+    /// A step came to nothing, and is taken again.
+    mutating func failed() {
+        self.isPaused = !self.endsForNothing()
+    }
+
+    mutating func secondPassed() { self.isPaused = false }
+
+    /// The open step is over.
+    ///
+    /// - Returns: whether the sweep has begun anew meanwhile.
+    private mutating func endsForNothing() -> Bool {
+        defer { self.isStartedAgain = false }
+        self.isOpen = false
+        return self.isStartedAgain
+    }
+}
+
+/// The wakes that streams of this gateway hold, of which device each is, and when somebody has to look whether one has
+/// ended elsewhere: its slot would stay taken if the notice of that was lost.
+struct HeldWakes {
+    private struct Held {
+        let device: DeviceToken
+        /// When to look for it.
+        var lookAt: Instant
+    }
+
+    /// How long after its deadline a wake is looked for, and after that each time, in milliseconds.
+    private static let patience: Int64 = 5000
+
+    private var wakes: [WakeID: Held] = [:]
+
+    /// No wakes.
+    init() {}
+
+    /// The device of a wake that a stream here holds.
+    func device(of wake: WakeID) -> DeviceToken? { self.wakes[wake]?.device }
+
+    mutating func insert(_ wake: WakeID, of device: DeviceToken, deadline: Instant) {
+        self.wakes[wake] = Held(device: device, lookAt: deadline + Self.patience)
+    }
+
+    mutating func remove(_ wake: WakeID) { self.wakes[wake] = nil }
+
+    mutating func removeAll() { self.wakes = [:] }
+
+    /// Wakes that should have ended, each again only after a while.
+    mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
+        var overdue: [WakeID] = []
+        for (wake, held) in self.wakes where held.lookAt <= now {
+            overdue.append(wake)
+            if overdue.count == countMax { break }
+        }
+        for wake in overdue { self.wakes[wake]?.lookAt = now + Self.patience }
+        // In an order that does not hang on the process.
+        return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
+    }
+}
+
+/// Devices that others have changed, each once until it is taken, in the order in which that was heard.
+struct ChangedDevices {
+    private var tokens: [DeviceToken] = []
+    private var known: Set<DeviceToken> = []
+
+    /// None.
+    init() {}
+
+    var isEmpty: Bool { self.tokens.isEmpty }
+
+    /// Appends a device, unless it waits already, or as many as may.
+    mutating func append(_ token: DeviceToken, countMax: Int) {
+        guard self.tokens.count < countMax, self.known.insert(token).inserted else { return }
+        self.tokens.append(token)
+    }
+
+    /// Takes the first ones.
+    mutating func take(countMax: Int) -> [DeviceToken] {
+        let taken = Array(self.tokens.prefix(countMax))
+        self.tokens.removeFirst(taken.count)
+        self.known.subtract(taken)
+        return taken
     }
 }

@@ -91,3 +91,115 @@ struct Membership {
         if !hasMore { self.dead.removeAll { $0 == number } }
     }
 }
+
+/// Policy time as the store said it last, and as it goes on from there by this machine's uptime: what a transaction
+/// takes for the present its store says again.
+struct ClusterClock {
+    private let world: EngineWorld
+    /// Milliseconds since the machine started, in this step.
+    private(set) var boot: Int64
+    /// Wall clock minus policy time.
+    private(set) var offset: WallOffset
+    private var said: Instant
+    private var bootThen: Int64
+
+    init(_ world: EngineWorld) {
+        self.world = world
+        self.boot = world.boot()
+        let wall = world.wall()
+        self.said = Instant(milliseconds: wall)
+        self.bootThen = self.boot
+        self.offset = WallOffset(wall: wall, now: self.said)
+    }
+
+    /// About what the store would say now.
+    var now: Instant { self.said + (self.boot - self.bootThen) }
+
+    /// A step begins.
+    mutating func step() { self.boot = self.world.boot() }
+
+    /// The store says policy time, and what the primary's clock shows.
+    mutating func heard(_ now: Instant, wall: Int64) {
+        self.said = now
+        self.bootThen = self.boot
+        self.offset = self.offset.following(wall: wall, now: now, tolerance: 0)
+    }
+}
+
+/// The names under which gateways keep what all share, and how it is written.
+enum SharedValues {
+    /// Which launch policies were in force when: `PolicyVersions`.
+    static let policies = "policies"
+    /// There once workers were asked who they are.
+    static let workersAsked = "workersAsked"
+    /// When the counters began, in milliseconds since 1970: 8 bytes, little-endian.
+    static let countingSince = "countingSince"
+
+    /// Behind it stands the name of a topic; what is kept is one byte, which is 1 while the topic is paused.
+    private static let pause = "paused:"
+
+    /// The name under which it is kept whether a topic is paused.
+    static func pause(_ topic: String) -> String { Self.pause + topic }
+
+    /// The topic that something is kept of under this name; nil when it is not about a pause.
+    static func pausedTopic(_ name: String) -> String? {
+        name.hasPrefix(Self.pause) ? String(name.dropFirst(Self.pause.count)) : nil
+    }
+
+    static func written(isPaused: Bool) -> [UInt8] { [isPaused ? 1 : 0] }
+
+    static func isPaused(_ content: [UInt8]) -> Bool { content == [1] }
+
+    static func written(_ policies: PolicyVersions) -> [UInt8] {
+        var buffer = ByteBuffer()
+        policies.store(to: &buffer)
+        return buffer.view.array
+    }
+
+    static func policies(_ content: [UInt8]) -> PolicyVersions? {
+        content.withByteView { PolicyVersions(stored: $0) }
+    }
+
+    static func written(moment: Int64) -> [UInt8] {
+        var buffer = ByteBuffer()
+        buffer.append(memoryOf: moment.littleEndian)
+        return buffer.view.array
+    }
+
+    static func moment(_ content: [UInt8]) -> Int64? {
+        guard content.count == 8 else { return nil }
+        return content.withByteView { Int64(littleEndian: $0.load(Int64.self, at: 0)) }
+    }
+}
+
+/// Transactions that the store has refused since it last confirmed one, such as while its disk is full.
+struct CommitRefusals {
+    /// The number of milliseconds for which a refusal is remembered. After that the gateway counts as ready again, so
+    /// that a load balancer sends it pushes: only they show whether the store accepts commits again.
+    private static let memoryMax: Int64 = 10_000
+
+    private var first: Int64?
+    private var last: (moment: Int64, error: StoreError)?
+
+    /// No refusals.
+    init() {}
+
+    /// - Parameter boot: milliseconds since the machine started.
+    mutating func refused(_ error: StoreError, boot: Int64) {
+        self.first = self.first ?? boot
+        self.last = (boot, error)
+    }
+
+    mutating func confirmed() {
+        self.first = nil
+        self.last = nil
+    }
+
+    /// The cause of the last refusal, if the store has refused everything for at least `milliseconds`; nil otherwise.
+    func cause(boot: Int64, after milliseconds: Int64) -> StoreError? {
+        guard let first = self.first, let last = self.last, boot - first >= milliseconds,
+            boot - last.moment < Self.memoryMax
+        else { return nil }
+        return last.error
+    }
+}

@@ -1,5 +1,6 @@
 import Engine
 import Policy
+import Wire
 
 /// Which transactions begin.
 extension SharedGatewayEngine {
@@ -125,5 +126,188 @@ extension SharedGatewayEngine {
         var plan = ReadPlan()
         plan.tokens = changed + owed.filter { !known.contains($0) }
         self.begin(.conditions(changedElsewhere: changed), reading: plan)
+    }
+}
+
+/// What is answered from the counts of all gateways, and from the rows of all devices.
+extension SharedGatewayEngine {
+    /// Asks for a count, if somebody waits for one whose turn it is. What this gateway has refused is counted first.
+    func beginCount() {
+        guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
+        if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
+            self.areRefusalsDue = true
+            return
+        }
+        guard !self.areRefusalsOpen else { return }
+        let number = self.nextNumber()
+        // What a pause keeps back is shown as held by it, of all topics together as well.
+        var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
+        for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
+            switch question.topics {
+            case .none: break
+            case .every: topics = nil
+            case .one(let name):
+                guard let topic = name.withByteView({ self.engine.findTopic($0) }) else { continue }
+                topics?.append(topic)
+            }
+        }
+        self.store.submit(.count(number, topics: topics))
+    }
+
+    private var areRefusalsOpen: Bool {
+        self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
+    }
+
+    /// What all gateways have counted has come.
+    func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
+        guard let questions = self.questions.ended(number) else { return }
+        self.engine.show(counts.total, byTopic: counts.byTopic)
+        self.records.showRejections(counts.rejections)
+        for question in questions {
+            if let request = question.request { self.answer(request) } else { self.takeSample() }
+        }
+    }
+
+    /// Nothing is counted, for this cause.
+    func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
+        for question in questions {
+            guard let request = question.request else { continue }
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+    }
+
+    /// Performs a request that needs no row, with its list if it has one.
+    private func answer(_ request: EngineRequest) {
+        self.requests.perform(request, self.workspace)
+        while self.requests.isLongListNext {
+            self.requests.writeNextLongList(self.workspace)
+            self.letOut()
+        }
+    }
+
+    // MARK: One device
+
+    /// Reads the rows of devices that questions are about.
+    func beginDeviceQuestions() {
+        guard self.deviceQuestions.canBegin else { return }
+        let number = self.nextNumber()
+        let questions = self.deviceQuestions.begin(number, self.queue, boot: self.clock.boot)
+        guard !questions.isEmpty else { return }
+        var plan = ReadPlan()
+        plan.tokens = Array(Set(questions.map(\.device)))
+        self.store.submit(.read(number, plan))
+    }
+
+    /// The rows have come: the questions are answered from a copy in memory.
+    ///
+    /// - Returns: false if the rows are of no question.
+    func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let questions = self.deviceQuestions.ended(number) else { return false }
+        // Another gateway may have made a topic a moment ago: topics are read, and the questions asked again.
+        let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
+        func isEarly(_ question: DeviceQuestions.Question) -> Bool {
+            unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
+        }
+        let early = questions.filter(isEarly)
+        if !early.isEmpty {
+            self.deviceQuestions.waitForTopics(early)
+            self.store.submit(.addTopics([]))
+        }
+        let known = questions.filter { !isEarly($0) }
+        do throws(StoreError) {
+            try self.inMemory(loaded.devices, loaded) {
+                for question in known { self.requests.perform(question.request, self.workspace) }
+            }
+        } catch {
+            self.refuse(known, error)
+        }
+        return true
+    }
+
+    func refuse(_ questions: [DeviceQuestions.Question], _ error: StoreError) {
+        for question in questions {
+            self.stage.answer(question.request.reply, .refused(.storeUnavailable(error)))
+        }
+    }
+
+    // MARK: Lists of devices
+
+    /// Reads the next piece of the list that is first.
+    func beginListing() {
+        guard let listing = self.listings.first, listing.number == nil,
+            self.queue.hasEnded(upTo: listing.behind) || self.clock.boot >= listing.until
+        else { return }
+        let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
+        guard topics?.isEmpty != true else {
+            self.listings.removeFirst()
+            self.answer(listing.request)
+            return self.beginListing()
+        }
+        let number = self.nextNumber()
+        self.listings[0].number = number
+        self.store.submit(.read(number, listing.plan(topics)))
+    }
+
+    /// A piece of a list has come.
+    ///
+    /// - Returns: false when it is of none.
+    func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let listing = self.listings.first, listing.number == number else { return false }
+        do throws(StoreError) {
+            let request = listing.request
+            let devices = try self.inMemory(loaded.devices, loaded) {
+                self.workspace.devices(of: listing.subject, for: request.caller)
+            }
+            guard self.listings[0].take(loaded, devices) else { return true }
+            let whole = self.listings.removeFirst()
+            try self.inMemory(whole.rows, loaded) { self.answer(whole.request) }
+        } catch {
+            if self.listings.first?.number == number { self.listings.removeFirst() }
+            self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        }
+        return true
+    }
+
+    /// A list cannot be read.
+    ///
+    /// - Returns: false when this is of none.
+    func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
+        guard let listing = self.listings.first, listing.number == number else { return false }
+        self.listings.removeFirst()
+        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        return true
+    }
+
+    /// Has rows in memory for `body`, which changes nothing: what is due of them is done in memory alone.
+    private func inMemory<Result>(
+        _ rows: [SharedDevice],
+        _ loaded: LoadedDevices,
+        _ body: () -> Result
+    ) throws(StoreError) -> Result {
+        self.engine.takeWatched(into: &self.stage.group.watched)
+        self.engine.watch(nil, at: self.clock.now)
+        let times = self.engine.times
+        self.dispatcher.isReading = true
+        defer {
+            self.dispatcher.isReading = false
+            self.engine.times = times
+            self.engine.evict()
+            self.dispatcher.forgetDevices()
+            self.watch()
+        }
+        for row in rows {
+            do throws(StoreError) {
+                _ = try self.engine.take(row)
+            } catch {
+                // Another gateway has made its topic a moment ago: a list that is asked for later has it.
+                guard self.engine.isOfUnknownTopic(row) else { throw error }
+            }
+        }
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
+        for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
+        let result = body()
+        var unheard: [HistoryEvent] = []
+        self.engine.takeEvents(into: &unheard)
+        return result
     }
 }

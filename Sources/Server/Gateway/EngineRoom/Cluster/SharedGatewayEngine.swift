@@ -448,3 +448,10 @@ extension SharedGatewayEngine {
         if self.spareGroups.count < 64 { self.spareGroups.append(group) }
     }
 }
+
+/// How long commits took, where the desks that show it find it; one thread uses it.
+final class SharedCommitTimes {
+    var value = CommitTimes()
+
+    init() {}
+}

@@ -1,5 +1,7 @@
 package import Engine
-import Wire
+package import Policy
+import Storage
+package import Wire
 
 /// What leaves the engine together: the records of one commit, and everything that may be told once they are durable.
 ///
@@ -78,5 +80,119 @@ package struct GroupOutlet: Sendable {
         group.records.removeAll()
         group.forgetArrivals()
         group.hasLongList = false
+    }
+}
+
+/// What transactions of a shared store do with groups.
+extension StepGroup {
+    /// Nothing of what it has is let out.
+    func discard() {
+        for effects in self.effects.loops where !effects.isEmpty { effects.removeAll() }
+        if !self.effects.webhooks.isEmpty { self.effects.webhooks.removeAll() }
+        self.history.removeAll()
+        self.watched.removeAll()
+        self.records.removeAll()
+        self.forgetArrivals()
+        self.hasLongList = false
+    }
+}
+
+/// Collects what steps have for the loops, the webhooks and the history until it is durable.
+package final class EffectStage: DispatchOutput {
+    /// What the next commit will let out.
+    package var group: StepGroup
+    /// Wall clock minus policy time.
+    var offset: WallOffset
+
+    package init(group: StepGroup, offset: WallOffset) {
+        self.group = group
+        self.offset = offset
+    }
+
+    package func answer(_ reply: PushReply) {
+        self.group.effects[reply.address].append(reply)
+    }
+
+    package func answer(_ address: StreamAddress, _ outcome: Outcome) {
+        self.group.effects[address].append(outcome, to: address)
+    }
+
+    /// The history answers, behind everything that happened until now.
+    package func ask(_ question: HistoryQuestion) {
+        self.group.history.questions.append(question)
+    }
+
+    /// A stream begins.
+    package func subscribed(_ address: StreamAddress) {
+        self.group.effects[address].appendSubscribed(address)
+    }
+
+    /// Nothing is launched any more.
+    package func draining() {
+        for effects in self.group.effects.loops { effects.appendDraining() }
+        self.group.effects.webhooks.appendDraining()
+    }
+
+    package func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
+        self.group.effects[stream].appendWake(wake, self.offset, to: stream)
+    }
+
+    package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
+        self.group.effects[stream].appendExpired(wake, reason, on: stream)
+    }
+
+    package func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress) {
+        self.group.effects[stream].append(conditions, of: token, to: stream)
+    }
+
+    package func released(_ wake: WakeID, on stream: StreamAddress) {
+        self.group.effects[stream].appendReleased(wake, from: stream)
+    }
+
+    package func drained(_ stream: StreamAddress) {
+        self.group.effects[stream].appendDrained(stream)
+    }
+}
+
+/// Turns what a group had for one outlet into refusals: the group did not become durable.
+///
+/// Every request of the group has exactly one answer in it, so every request is refused once. Wakes, their ends and
+/// changed conditions are dropped: as far as anybody will know, wakes were never launched, or are in flight still.
+struct EffectRefusal {
+    let refused = EffectBatch()
+    /// How many accepted pushes are refused after all.
+    private(set) var pushCount: Int64 = 0
+    private let error: APIError
+
+    init(_ error: APIError) {
+        self.error = error
+    }
+
+    mutating func refuse(_ effects: EffectBatch) {
+        effects.handOver { effect in
+            switch effect {
+            case .pushAnswer(let reply): self.refuse(reply)
+            case .answer(let address, _), .subscribed(let address):
+                self.refused.append(.refused(self.error), to: address)
+            case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
+            case .wake, .expired, .released, .conditions, .drained: break
+            case .draining: self.refused.appendDraining()
+            }
+        }
+    }
+
+    private mutating func refuse(_ reply: PushReply) {
+        if reply.reason == PushReply.accepted { self.pushCount += 1 }
+        self.refused.append(
+            PushReply(
+                address: reply.address,
+                apnsID: reply.apnsID,
+                reason: UInt8(APNSReason.serviceUnavailable.index),
+                disposition: PushReply.none,
+                held: PushReply.none,
+                eligibleAt: PushReply.noMoment,
+                timestamp: PushReply.noMoment
+            )
+        )
     }
 }
