@@ -4,6 +4,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Metrics", .timeLimit(.minutes(15)))
 struct MetricsTests {
@@ -158,5 +159,262 @@ struct MetricsTests {
         let text = try rig.ask(900) { $0.metrics(900) }.text
         #expect(!text.contains(GatewayEngineRig.apnsID(1)))
         #expect(text.range(of: "[0-9a-f]{32}", options: .regularExpression) == nil)
+    }
+}
+
+@Suite("Metrics of background tasks", .timeLimit(.minutes(15)))
+struct TaskMetricsTests {
+    private func metrics(_ rig: GatewayEngineRig, _ request: Int = 900) throws -> MetricsReading {
+        try MetricsReading(rig.ask(request) { $0.metrics(request) }.text)
+    }
+
+    /// A gateway where a refresh has ended, and everything else has become of requests and transfers that may.
+    private func busy() throws -> GatewayEngineRig {
+        let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.openToTasks())
+        try rig.ask(1...5) { requests in
+            requests.subscribe(1, tasks: ["refresh"], sessions: ["downloads"])
+            for device in 1...4 { requests.register(device + 1, device) }
+        }
+        try rig.ask(6) { $0.submit(6, 1) }
+        try rig.waitForWakes(1)
+        let wake = try rig.lastWake()
+        try rig.ask(7...16) { requests in
+            requests.finish(7, 1, "downloads", 2)
+            requests.report(8, wake, TaskResult.success)
+            requests.submit(9, 2, "clean", .processing([]))
+            requests.submit(10, 2, "clean", .processing([]))
+            requests.submit(11, 2, "gone", .processing([]))
+            requests.cancel(12, 2, "gone")
+            requests.submit(13, 2, "export", .continued(.queue))
+            requests.submit(14, 3, "clean", .processing([]))
+            requests.unregister(15, 3)
+            requests.finish(16, 4, "downloads", 3)
+        }
+        try rig.waitForWakes(2)
+        return rig
+    }
+
+    @Test("Requests are told by kind and reason, each is in one place, and so is each transfer")
+    func counts() throws {
+        let rig = try self.busy()
+        defer { rig.stop() }
+        let reading = try self.metrics(rig)
+        #expect(reading["wakegate_tasks_submitted_total", "kind", "appRefresh"] == 1)
+        #expect(reading["wakegate_tasks_submitted_total", "kind", "processing"] == 4)
+        #expect(reading["wakegate_tasks_submitted_total", "kind", "continued"] == 0)
+        #expect(reading["wakegate_tasks_refused_total", "reason", "NotForeground"] == 1)
+        #expect(reading["wakegate_tasks_replaced_total"] == 1)
+        #expect(reading["wakegate_tasks_cancelled_total"] == 1)
+        #expect(reading["wakegate_tasks_discarded_total", "reason", "unregistered"] == 1)
+        #expect(reading["wakegate_tasks_waiting", "kind", "processing"] == 1)
+        #expect(reading["wakegate_tasks_in_flight", "kind", "appRefresh"] == 0)
+        #expect(reading["wakegate_tasks_held", "reason", "worker"] == 1)
+        #expect(reading["wakegate_tasks_unaccounted"] == 0)
+        #expect((reading["wakegate_task_memory_bytes"] ?? 0) > 0)
+        #expect(reading["wakegate_sessions_finished_total"] == 5)
+        #expect(reading["wakegate_sessions_waiting"] == 2)
+        #expect(reading["wakegate_sessions_in_flight"] == 3)
+        #expect(reading["wakegate_sessions_unaccounted"] == 0)
+        #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
+    }
+
+    @Test("Ends of wakes are told by kind and result, and how long they took by kind")
+    func wakes() throws {
+        let rig = try self.busy()
+        defer { rig.stop() }
+        let reading = try self.metrics(rig)
+        #expect(reading["wakegate_task_wakes_launched_total", "kind", "appRefresh"] == 1)
+        #expect(reading["wakegate_task_wakes_launched_total", "kind", "urlSession"] == 1)
+        let ended = reading.samples(of: "wakegate_task_wakes_ended_total")
+        #expect(ended.count == TaskKind.allCases.count * TaskOutcome.allCases.count)
+        #expect(ended.filter { $0.value > 0 }.map(\.labels) == [["kind": "appRefresh", "result": "success"]])
+        #expect(reading["wakegate_task_wake_duration_seconds_count", "kind", "appRefresh"] == 1)
+        #expect(reading["wakegate_task_wake_duration_seconds_count", "kind", "urlSession"] == 0)
+    }
+
+    @Test("The bound of the memory of tasks is the one in force")
+    func memoryBound() throws {
+        var configuration = EngineRig.openToTasks()
+        configuration.taskBytesMax = 5000
+        let rig = try GatewayEngineRig(SimulatedStore(), configuration)
+        defer { rig.stop() }
+        #expect(try self.metrics(rig, 900)["wakegate_task_memory_max_bytes"] == 5000)
+        configuration.taskBytesMax = 7000
+        rig.step { $0.configure(configuration) }
+        #expect(try self.metrics(rig, 901)["wakegate_task_memory_max_bytes"] == 7000)
+    }
+}
+
+@Suite("Samples and bounds of an engine", .timeLimit(.minutes(15)))
+struct SamplesAndLimitsTests {
+    @Test("There is a sample a second, and none of seconds that nobody was awake for")
+    func samples() throws {
+        let rig = DeskRig()
+        let desk = LiveDesk()
+        let sampler = LiveSampler(desk, rig.records, rig.limits)
+        let start = rig.rig.now
+        for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
+            sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.requests, loopCount: 1)
+        }
+        let json = try #require(desk.samples(seconds: 1))
+        let series = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
+        let rows = try #require(series?["samples"] as? [[NSNumber]])
+        #expect(rows.map { $0[0].int64Value - start - 10_000 } == [0, 1000, 2000, 9_300, 10_300])
+        #expect(sampler.nextAt == start + 11_300)
+    }
+
+    @Test("A bound that was met is counted, a dispatcher's also when it is let go of")
+    func limits() {
+        let rig = DeskRig()
+        #expect(rig.limits.met(rig.dispatcher).isEmpty)
+        rig.limits.met(.devicesMax)
+        rig.limits.met(.devicesMax)
+        #expect(rig.limits.met(rig.dispatcher).map { "\($0.name) \($0.count)" } == ["devicesMax 2"])
+        rig.limits.met(.taskTopicPercentMax)
+        #expect(rig.limits.met(rig.dispatcher).first { $0.name == "taskTopicPercentMax" }?.count == 1)
+        let full = DispatchRig(wakeBytesPerStreamMax: 1)
+        full.subscribe(1)
+        full.push(1)
+        #expect(full.dispatcher.timesStreamWasFull == 1)
+        rig.limits.take(from: full.dispatcher)
+        let met = rig.limits.met(full.dispatcher).first { $0.name == "wakeBytesPerStreamMax" }
+        #expect(met?.count == 2, "what is gone, and what counts on")
+        #expect(rig.limits.all(rig.dispatcher).count > 8)
+    }
+}
+
+@Suite("The samples that charts are made of")
+struct SampleHistoryTests {
+    private func sample(_ second: Int) -> LiveSample {
+        var books = Books()
+        books.accepted = Int64(second) * 3
+        return LiveSample(at: Int64(second) * 1000, books, rejected: 0, Dispatcher.WorkerCounts())
+    }
+
+    /// The moments of a series in seconds, as it is told.
+    private func seconds(_ history: SampleHistory, every: Int) throws -> [Int] {
+        var writer = JSONWriter()
+        try #require(history[seconds: every]).write(to: &writer)
+        let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
+        #expect(json?["fields"] as? [String] == LiveSample.fields)
+        let rows = try #require(json?["samples"] as? [[NSNumber]])
+        let accepted = try #require(LiveSample.fields.firstIndex(of: "accepted"))
+        for row in rows { #expect(row[accepted].int64Value == row[0].int64Value / 1000 * 3) }
+        return rows.map { $0[0].intValue / 1000 }
+    }
+
+    @Test("Each distance keeps its last samples, the oldest first, and never more than it may")
+    func spans() throws {
+        var history = SampleHistory()
+        for second in 0..<100_000 { history.append(self.sample(second)) }
+        for (every, countMax) in SampleHistory.spans {
+            let last = 99_999 / every * every
+            let expected = (0..<countMax).map { last - (countMax - 1 - $0) * every }
+            #expect(try self.seconds(history, every: every) == expected)
+        }
+        #expect(history[seconds: 7] == nil)
+    }
+
+    @Test("A young history has what there was")
+    func young() throws {
+        var history = SampleHistory()
+        #expect(try self.seconds(history, every: 1).isEmpty)
+        for second in 0..<12 { history.append(self.sample(second)) }
+        #expect(try self.seconds(history, every: 1) == Array(0..<12))
+        #expect(try self.seconds(history, every: 10) == [0, 10])
+    }
+
+    @Test("A sample has what charts show of tasks, by kind and by hold, in the order of the fields")
+    func tasks() throws {
+        var books = Books()
+        books.requests.waiting[.processing] = 3
+        books.requests.inFlight[.continued] = 4
+        books.requests.held[.power] = 2
+        books.sessions.waiting = 9
+        books.tasks.launched[.urlSession] = 5
+        var history = SampleHistory()
+        history.append(LiveSample(at: 1, books, rejected: 0, Dispatcher.WorkerCounts()))
+        var writer = JSONWriter()
+        try #require(history[seconds: 1]).write(to: &writer)
+        let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
+        let row = try #require((json?["samples"] as? [[NSNumber]])?.first)
+        let shown = zip(LiveSample.fields, row).filter { $0.0.hasPrefix("tasks.") && $0.1 != 0 }
+        #expect(
+            shown.map { "\($0.0) \($0.1)" } == [
+                "tasks.waiting.processing 3", "tasks.waiting.urlSession 9", "tasks.inFlight.continued 4",
+                "tasks.launched.urlSession 5", "tasks.held.power 2",
+            ]
+        )
+        #expect(row.count == LiveSample.fields.count && Set(LiveSample.fields).count == row.count)
+    }
+
+    @Test("A desk lets in as many who watch as it may, and has a place again when one goes")
+    func readers() {
+        let desk = LiveDesk(readersMax: 2)
+        #expect(!desk.isWatched)
+        #expect(desk.readerCame() && desk.readerCame())
+        #expect(!desk.readerCame())
+        #expect(desk.isWatched)
+        desk.readerWent()
+        #expect(desk.readerCame())
+    }
+}
+
+/// Metrics as a scraper reads them from the text format.
+struct MetricsReading {
+    struct Sample {
+        let name: String
+        let labels: [String: String]
+        let value: Double
+    }
+
+    struct Malformed: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// In the order of their help lines.
+    private(set) var names: [String] = []
+    private(set) var helps: [String: String] = [:]
+    private(set) var kinds: [String: String] = [:]
+    private(set) var samples: [Sample] = []
+
+    init(_ text: String) throws {
+        guard text.hasSuffix("\n") else { throw Malformed(description: "no newline at the end of \(text.suffix(80))") }
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ", maxSplits: 3).map(String.init)
+            switch words[0] == "#" ? words[1] : "" {
+            case "HELP":
+                self.names.append(words[2])
+                self.helps[words[2]] = words[3]
+            case "TYPE": self.kinds[words[2]] = words[3]
+            default: try self.samples.append(Self.sample(line))
+            }
+        }
+    }
+
+    /// The value of the only sample of this name with this label, or of the only one at all.
+    subscript(name: String, label: String? = nil, value: String = "") -> Double? {
+        let found = self.samples.filter { $0.name == name && (label == nil || $0.labels[label ?? ""] == value) }
+        return found.count == 1 ? found[0].value : nil
+    }
+
+    /// The samples of a metric, those of a histogram's parts among them.
+    func samples(of metric: String) -> [Sample] {
+        self.samples.filter { sample in
+            sample.name == metric || ["_bucket", "_sum", "_count"].contains { sample.name == metric + $0 }
+        }
+    }
+
+    private static func sample(_ line: Substring) throws -> Sample {
+        let pattern = /([a-z_]+)(?:\{(.*)\})? (\S+)/
+        guard let match = line.wholeMatch(of: pattern), let value = Double(match.3) else {
+            throw Malformed(description: "no sample: \(line)")
+        }
+        var labels: [String: String] = [:]
+        for pair in (match.2 ?? "").split(separator: ",") {
+            let parts = pair.split(separator: "=", maxSplits: 1)
+            labels[String(parts[0])] = parts[1].trimmingCharacters(in: ["\""])
+        }
+        return Sample(name: String(match.1), labels: labels, value: value)
     }
 }

@@ -1,4 +1,7 @@
+import Engine
+import Gateway
 import Testing
+import Wire
 
 @Suite("Lists of topics", .timeLimit(.minutes(15)))
 struct TopicListTests {
@@ -35,5 +38,53 @@ struct TopicListTests {
         rig.step()
         rig.step()
         try rig.answers(3...4)
+    }
+}
+
+@Suite("Names of streams")
+struct StreamNamesTests {
+    private static let names = StreamNames(key: HashKey((1, 2)))
+
+    private static let streams = [
+        LoopStream(loop: 0, connectionIndex: 0, connectionGeneration: 0, number: 0),
+        LoopStream(loop: 1, connectionIndex: 2, connectionGeneration: 3, number: 4),
+        LoopStream(loop: .max, connectionIndex: .max, connectionGeneration: .max, number: .max),
+    ]
+
+    @Test("A name is told as four numbers and a fifth, and found again", arguments: Self.streams)
+    func found(_ stream: LoopStream) {
+        let name = Self.names.name(of: stream)
+        let place = "\(stream.loop)-\(stream.connectionIndex)-\(stream.connectionGeneration)-\(stream.number)-"
+        #expect(name.hasPrefix(place))
+        #expect(UInt64(name.dropFirst(place.count)) != nil)
+        #expect(Self.names.stream(name) == stream)
+    }
+
+    @Test("With another key, the name is another one")
+    func otherKey() {
+        let others = StreamNames(key: HashKey((1, 3)))
+        for stream in Self.streams {
+            #expect(others.stream(Self.names.name(of: stream)) == nil)
+            #expect(others.name(of: stream) != Self.names.name(of: stream))
+        }
+    }
+
+    @Test("A name of which any number was changed is none")
+    func changed() {
+        let numbers = Self.names.name(of: Self.streams[1]).split(separator: "-").compactMap { UInt64($0) }
+        #expect(numbers.count == 5)
+        for place in numbers.indices {
+            var other = numbers
+            other[place] ^= 1
+            #expect(Self.names.stream(other.map { "\($0)" }.joined(separator: "-")) == nil)
+        }
+    }
+
+    @Test(
+        "Anything else is no name",
+        arguments: ["", "-", "----", "1-2-3-4", "1-2-3-4-", "1-2-3-4-5-6", "a-2-3-4-5", "65536-2-3-4-5", "1-2-3-4--5"]
+    )
+    func other(_ name: String) {
+        #expect(Self.names.stream(name) == nil)
     }
 }

@@ -1,8 +1,12 @@
 import Engine
 import Foundation
 import Gateway
+import Policy
+import Storage
+import Synchronization
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Simulation of gateways on one database, while they and it fail", .timeLimit(.minutes(30)))
 struct ClusterSimulationTests {
@@ -54,5 +58,330 @@ struct ClusterSimulationTests {
             #expect(simulation.run(for: 6500) == nil, "seed \(seed)")
             #expect(simulation.database.log.counts[.timeout] == nil, "seed \(seed)")
         }
+    }
+}
+
+/// What became of every push and of every wake, by what the commits of a simulated database say has happened, and what
+/// the books must say of it.
+struct ClusterLedger {
+    enum End: Hashable {
+        case completed, coalesced
+        case discarded(DiscardReason)
+    }
+
+    private struct Push {
+        let device: UInt64
+        var isInFlight = false
+        /// How many of its wakes ended without a result, though their gateways lived.
+        var attempts = 0
+        var end: End?
+    }
+
+    private struct Device {
+        /// The last moment of something that happened to it.
+        var last = Instant.distantPast
+        /// How many wakes of the short lane are in flight.
+        var shortWakes = 0
+        var isRegistered = false
+    }
+
+    /// How many attempts a push has by the policy.
+    let attemptsMax: Int
+    private var pushes: [APNsID: Push] = [:]
+    private var devices: [UInt64: Device] = [:]
+    /// What the books must say.
+    private(set) var books = Books()
+    private(set) var fault: String?
+    private var commitCount = 0
+
+    init(attemptsMax: Int) { self.attemptsMax = attemptsMax }
+
+    /// Reads the commits that it has not read yet.
+    mutating func read(_ log: DatabaseLog) {
+        while self.commitCount < log.commits.count, self.fault == nil {
+            let commit = log.commits[self.commitCount]
+            for event in commit.events { self.take(event, in: commit, log) }
+            self.commitCount += 1
+        }
+        if let misuse = log.misuses.first { self.wrong(misuse) }
+    }
+
+    /// How a push has ended; nil when it has not, or there is none.
+    func end(of push: APNsID) -> End? { self.pushes[push]?.end }
+
+    func has(_ push: APNsID) -> Bool { self.pushes[push] != nil }
+
+    /// Pushes that have not ended.
+    var openCount: Int { self.pushes.values.count { $0.end == nil } }
+
+    /// What is wrong with what a database has counted, all told.
+    func compare(_ counted: Books) -> String? {
+        guard counted.accepted == counted.accountedFor else { return "the books do not balance: \(counted)" }
+        guard counted.requests.submitted.sum == counted.requestsAccountedFor else {
+            return "the books of requests do not balance: \(counted.requests), \(counted.tasks)"
+        }
+        guard counted.sessions.finished == counted.sessions.accountedFor else {
+            return "the books of sessions do not balance: \(counted.sessions)"
+        }
+        let pairs: [(String, Int64, Int64)] = [
+            ("accepted", self.books.accepted, counted.accepted),
+            ("completed", self.books.completed, counted.completed),
+            ("coalesced", self.books.coalesced, counted.coalesced),
+            ("pending", self.books.pending, counted.pending), ("in flight", self.books.inFlight, counted.inFlight),
+            ("launched", self.books.launched, counted.launched),
+            ("registered", self.books.registered, counted.registered),
+        ]
+        let discards = DiscardReason.allCases.map {
+            ("discarded \($0)", self.books.discarded[$0], counted.discarded[$0])
+        }
+        let results = WakeOutcome.allCases.map { ("ended \($0)", self.books.results[$0], counted.results[$0]) }
+        for (name, events, books) in pairs + discards + results where events != books {
+            return "\(events) are \(name) by what happened, and \(books) by the books"
+        }
+        return nil
+    }
+
+    private mutating func wrong(_ what: String) { self.fault = self.fault ?? what }
+
+    private mutating func take(_ event: HistoryEvent, in commit: DatabaseLog.Commit, _ log: DatabaseLog) {
+        var device = self.devices[event.device] ?? Device()
+        if case .namePart = event.kind { return }
+        if event.at < device.last {
+            self.wrong("time went back \(device.last.milliseconds - event.at.milliseconds) ms")
+        }
+        if commit.moment < event.at { self.wrong("something happened after the moment of its step") }
+        device.last = event.at
+        switch event.kind {
+        case .registered: self.register(&device, true)
+        case .removed: self.register(&device, false)
+        case .push(let disposition): self.accept(event, disposition)
+        case .launch:
+            self.books.launched += 1
+            self.launchShort(&device)
+            if let push = event.apnsID { self.launch(push) }
+        case .result(let outcome):
+            self.books.results[outcome] += 1
+            self.endShort(&device)
+            if let push = event.apnsID {
+                if !Self.isOfDeadGateway(event, commit, log) { self.pushes[push]?.attempts += 1 }
+                self.landed(push, outcome, heir: event.related)
+            }
+        case .discard(let reason):
+            guard let push = event.apnsID else { break }
+            if reason == .exhausted, let attempts = self.pushes[push]?.attempts, attempts < self.attemptsMax {
+                self.wrong("a push is given up after \(attempts) attempts: others died with their gateways")
+            }
+            self.end(push, .discarded(reason))
+        case .taskLaunch(let kind, _): if Self.isShort(kind) { self.launchShort(&device) }
+        case .taskResult(let kind, _): if Self.isShort(kind) { self.endShort(&device) }
+        case .conditions, .extended, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        }
+        self.devices[event.device] = device
+    }
+
+    private static func isShort(_ kind: TaskKind) -> Bool { kind == .appRefresh || kind == .urlSession }
+
+    /// Whether a device's wake that a commit ended was given by a gateway that had been found dead by then.
+    private static func isOfDeadGateway(
+        _ event: HistoryEvent,
+        _ commit: DatabaseLog.Commit,
+        _ log: DatabaseLog
+    ) -> Bool {
+        commit.ended.contains { wake in
+            guard let launch = log.launches[wake].map({ log.commits[$0] }), let death = log.deaths[launch.gateway],
+                death <= commit.at, let device = launch.launched.first(where: { $0.wake == wake })?.device
+            else { return false }
+            return HistoryEvent.device(of: device, EngineRig.historyKey) == event.device
+        }
+    }
+
+    private mutating func register(_ device: inout Device, _ isRegistered: Bool) {
+        if device.isRegistered != isRegistered { self.books.registered += isRegistered ? 1 : -1 }
+        device.isRegistered = isRegistered
+    }
+
+    private mutating func launchShort(_ device: inout Device) {
+        device.shortWakes += 1
+        if device.shortWakes > 1 { self.wrong("a device has two wakes of the short lane in flight") }
+    }
+
+    private mutating func endShort(_ device: inout Device) {
+        device.shortWakes -= 1
+        if device.shortWakes < 0 { self.wrong("a wake has ended that was not in flight") }
+    }
+
+    private mutating func accept(_ event: HistoryEvent, _ disposition: Disposition) {
+        guard let push = event.apnsID else { return self.wrong("a push has no apns-id") }
+        guard self.pushes.updateValue(Push(device: event.device), forKey: push) == nil else {
+            return self.wrong("a push is counted twice")
+        }
+        self.books.accepted += 1
+        self.books.pending += 1
+        if let other = event.related { self.end(other, .coalesced) }
+    }
+
+    private mutating func launch(_ push: APNsID) {
+        guard self.pushes[push]?.end == nil, self.pushes[push]?.isInFlight == false else {
+            return self.wrong("a push is launched that does not wait")
+        }
+        self.pushes[push]?.isInFlight = true
+        self.books.pending -= 1
+        self.books.inFlight += 1
+    }
+
+    private mutating func landed(_ push: APNsID, _ outcome: WakeOutcome, heir: APNsID?) {
+        guard self.pushes[push]?.isInFlight == true else { return self.wrong("a push lands that does not fly") }
+        self.pushes[push]?.isInFlight = false
+        self.books.pending += 1
+        self.books.inFlight -= 1
+        switch outcome {
+        case .newData, .noData: self.end(push, .completed)
+        case .failed, .expired, .lost: if heir != nil { self.end(push, .coalesced) }
+        }
+    }
+
+    private mutating func end(_ push: APNsID, _ end: End) {
+        guard let known = self.pushes[push], !known.isInFlight else {
+            return self.wrong("a push ends as \(end) that does not wait")
+        }
+        guard known.end == nil else { return self.wrong("a push ends twice") }
+        self.pushes[push]?.end = end
+        self.books.pending -= 1
+        switch end {
+        case .completed: self.books.completed += 1
+        case .coalesced: self.books.coalesced += 1
+        case .discarded(let reason): self.books.discarded[reason] += 1
+        }
+    }
+}
+
+/// Answers what is asked about what happened from the rows of a simulated database.
+///
+/// `@unchecked Sendable`: one thread uses it.
+final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
+    private let mailboxes: PerOutlet<LoopMailbox>
+    /// Set before anything is asked.
+    weak var database: SimulatedDatabase?
+    /// nil until something is asked.
+    private var file: HistoryFile?
+    /// How many of the database's events are in the file.
+    private var eventCount = 0
+
+    init(_ mailboxes: PerOutlet<LoopMailbox>) { self.mailboxes = mailboxes }
+
+    func open() {}
+
+    func waitUntilOpened() -> HistoryFound? { nil }
+
+    func submit(_ batch: inout HistoryBatch) {
+        if !batch.questions.isEmpty, let database = self.database {
+            let file =
+                self.file ?? HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+            self.file = file
+            file.append(database.rows.events[self.eventCount...])
+            self.eventCount = database.rows.events.count
+            file.flush()
+            for question in batch.questions { question.answer(from: file, self.mailboxes) }
+        }
+        batch.removeAll()
+    }
+}
+
+/// What happened in simulations of clusters, so that nothing holds because nothing happened.
+struct ClusterCoverage {
+    enum Event: String, CaseIterable {
+        case accepted, unavailable, refused, wake, taskWake, expired, expiredAsLost, reported, lateReport
+        case reportedElsewhere, statistics, wakeOfTheDead
+        case kill, start, pause, slow, full, drain, removal, repeatedPush, spaced, lost, lostByDeath
+    }
+
+    private(set) var counts: [Event: Int] = [:]
+
+    mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
+
+    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+
+    /// What never happened, by name.
+    var missing: [String] { Event.allCases.filter { self.counts[$0] == nil }.map(\.rawValue) }
+}
+
+/// One life of one gateway of a simulated cluster.
+final class ClusterGateway {
+    /// What a test makes an engine of.
+    struct Parts {
+        let configuration: EngineConfiguration
+        let world: EngineWorld
+        let database: SimulatedDatabase
+        let outlet: GroupOutlet
+        /// Rung when the engine is to be stepped.
+        let ring: @Sendable () -> Void
+    }
+
+    /// An engine, and the store it was made with.
+    typealias Maker = (Parts) throws -> (any GatewayEngine, SimulatedClusterStore)
+
+    /// Whether somebody has rung since it was asked last.
+    private final class Bell: Sendable {
+        private let hasRung = Mutex(false)
+
+        func ring() { self.hasRung.withLock { $0 = true } }
+
+        var isRung: Bool { self.hasRung.withLock { $0 } }
+
+        func reset() { self.hasRung.withLock { $0 = false } }
+    }
+
+    let place: Int
+    let store: SimulatedClusterStore
+    private let engine: any GatewayEngine
+    private let loop = LoopMailbox()
+    private let bell = Bell()
+    /// What clients have asked since the last step.
+    var requests = Requests()
+    /// When the engine wants to be stepped, in virtual time.
+    private(set) var stepAt: Int64
+    /// Whether the gateway was told to launch nothing new.
+    var isDraining = false
+
+    init(_ place: Int, _ parts: (GroupOutlet, @escaping @Sendable () -> Void) -> Parts, _ make: Maker) throws {
+        let bell = self.bell
+        let mailboxes = PerOutlet(self.loop)
+        self.place = place
+        let database: SimulatedDatabase
+        let history = ClusterHistory(mailboxes)
+        let made = parts(GroupOutlet(mailboxes: mailboxes, history: history)) { bell.ring() }
+        database = made.database
+        history.database = database
+        (self.engine, self.store) = try make(made)
+        self.stepAt = database.now
+    }
+
+    var isPaused: Bool { self.store.isPaused }
+
+    func isDue(at now: Int64) -> Bool { !self.isPaused && (self.stepAt <= now || self.bell.isRung) }
+
+    /// When it is to be stepped next.
+    var nextStepAt: Int64 { self.bell.isRung ? .min : self.stepAt }
+
+    /// What it is up to.
+    var state: String {
+        "\(self.store.openCount) open, \(self.bell.isRung ? "rung" : "stepped at \(self.stepAt)")"
+    }
+
+    /// Has the gateway stepped by this moment.
+    func hurry(until moment: Int64) { self.stepAt = min(self.stepAt, moment) }
+
+    /// One step, with all that was asked.
+    ///
+    /// - Returns: what was heard, in its order.
+    func step(at now: Int64) -> [Heard] {
+        self.bell.reset()
+        let batch = self.requests.batch
+        batch.notePushesLeave()
+        self.requests = Requests()
+        self.stepAt = now + max(0, self.engine.step(batch))
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        return Heard.all(in: effects)
     }
 }

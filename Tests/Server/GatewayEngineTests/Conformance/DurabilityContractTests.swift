@@ -170,3 +170,175 @@ struct DurabilityContractTests {
         #expect(try contract.books().pending == 2)
     }
 }
+
+@Suite("The contract of an engine that keeps something: background tasks", .timeLimit(.minutes(15)))
+struct TaskDurabilityContractTests {
+    private func contract(_ kind: EngineKind) throws -> EngineContract {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.register(900, 1) }
+        return contract
+    }
+
+    @Test("A submission is answered only when it is durable", arguments: EngineKind.onCommand)
+    func durableFirst(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.step { $0.submit(1, 1, "a") }
+        contract.step { $0.finish(2, 1, "s") }
+        #expect(contract.answer(1).isEmpty && contract.answer(2).isEmpty)
+        try contract.restart()
+        contract.ask { $0.listTasks(3, 1) }
+        #expect(contract.text(3) == #"{"waiting":[],"running":[]}"#)
+        contract.ask { $0.submit(4, 1, "a") }
+        #expect(contract.answer(4) == "201")
+    }
+
+    @Test(
+        "What was submitted is there after a restart, what ran is lost and launches again",
+        arguments: EngineKind.keeping
+    )
+    func restart(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.subscribe(1, tasks: ["refresh"])
+            $0.submit(2, 1, "refresh")
+            $0.submit(3, 1, "clean", .processing(.externalPower), earliestBegin: contract.wall + 60_000)
+            $0.finish(4, 1, "uploads", 5, id: "one")
+        }
+        let wake = try contract.lastWake()
+        try contract.restart()
+        contract.ask {
+            $0.report(5, wake.id, TaskResult.success)
+            $0.finish(6, 1, "uploads", 5, id: "one")
+            $0.listTasks(7, 1)
+        }
+        #expect(contract.answer(5) == "409 WakeEnded" && contract.answer(6) == "202")
+        #expect(contract.member(7, "running") == "a list" && contract.member(7, "running", "0").isEmpty)
+        contract.ask { $0.subscribe(8, tasks: ["refresh"]) }
+        let again = try contract.lastWake()
+        #expect(again.name == "refresh" && again.id != wake.id && again.attempt == 1, "the attempt does not count")
+        let books = try contract.books()
+        #expect(books.requestResults(.lost) == 1 && books.requests.waiting.sum == 1)
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+        #expect(books.sessions.finished == 5 && books.sessions.finished == books.sessions.accountedFor)
+    }
+
+    @Test("A continued task goes on after a restart from what it told last", arguments: EngineKind.keeping)
+    func resumed(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+            $0.submit(3, 1, "export", .continued(.queue), details: TaskDetails(title: "Export"))
+        }
+        let wake = try contract.lastWake()
+        contract.ask { $0.progress(4, wake.id, 40) }
+        contract.pass(seconds: 2)
+        try contract.restart()
+        contract.ask { $0.subscribe(5, tasks: ["export"]) }
+        let again = try contract.lastWake()
+        #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
+    }
+
+    /// An engine with a continued task that runs, and its wake.
+    private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: HeardWake) {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+            $0.submit(3, 1, "export", .continued(.queue))
+        }
+        contract.pass(seconds: 1)
+        return (contract, try contract.lastWake())
+    }
+
+    /// Whether the wake of a continued task that is launched after a restart says that it goes on from there.
+    private func resumes(_ contract: EngineContract, from progress: String) throws -> Bool {
+        try contract.restart()
+        contract.ask { $0.subscribe(90, tasks: ["export"]) }
+        return try contract.lastWake().text.contains(#""resumedFrom":"# + progress)
+    }
+
+    @Test(
+        "Progress is answered before it is durable, and is so within a second of its telling",
+        arguments: EngineKind.keepingAlone
+    )
+    func lazyProgress(kind: EngineKind) throws {
+        let (early, wake) = try self.running(kind)
+        early.step { $0.progress(4, wake.id, 40) }
+        #expect(early.answer(4) == "200")
+        #expect(early.wait < 1000, "the engine does not sleep past the moment at which it is to be stored")
+        early.pass(milliseconds: 500)
+        early.ask { $0.listTasks(5, 1) }
+        #expect(early.member(5, "running", "0", "progress", "completed") == "40", "it counts at once")
+        #expect(try self.resumes(early, from: "null"), "and is not yet stored")
+
+        let (late, other) = try self.running(kind)
+        for completed in 1...9 as ClosedRange<UInt64> {
+            late.step { $0.progress(10 + Int(completed), other.id, completed) }
+        }
+        let wait = late.wait
+        late.pass(milliseconds: wait)
+        late.pass(milliseconds: 999 - wait)
+        #expect(try self.resumes(late, from: #"{"completed":9,"total":100}"#))
+    }
+
+    @Test("Progress is as durable as whatever ends its launch, and as an end of the gateway", arguments: 0..<4)
+    func hurriedProgress(way: Int) throws {
+        for kind in EngineKind.keepingAlone {
+            let (contract, wake) = try self.running(kind)
+            contract.step { $0.progress(4, wake.id, 40) }
+            switch way {
+            case 0: contract.ask { $0.lose(wake.id, on: 2, takingBackAttempt: false) }
+            case 1: contract.ask { $0.endStream(2) }
+            case 2: contract.ask { $0.submit(5, 1, "refresh") }
+            default: contract.finish()
+            }
+            #expect(try self.resumes(contract, from: #"{"completed":40,"total":100}"#), "\(kind)")
+        }
+    }
+
+    @Test("A continued task that told nothing launches again after restarts from null", arguments: EngineKind.keeping)
+    func resumedFromNothing(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask {
+            $0.conditions(1, 1) { $0.appState = .active }
+            $0.subscribe(2, tasks: ["export"])
+            $0.submit(3, 1, "export", .continued(.queue))
+        }
+        let first = try contract.lastWake()
+        #expect(!first.text.contains("resumedFrom"))
+        var ids = [first.id]
+        for request in 4...5 {
+            try contract.restart()
+            contract.ask { $0.subscribe(request, tasks: ["export"]) }
+            let again = try contract.lastWake()
+            #expect(again.attempt == 1 && again.text.contains(#""resumedFrom":null"#), "\(again.text)")
+            ids.append(again.id)
+        }
+        #expect(Set(ids).count == 3)
+    }
+
+    @Test(
+        "After a failed commit requests are refused, and lists show what is durable",
+        arguments: EngineKind.keepingAlone
+    )
+    func failedCommit(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.submit(1, 1, "a") }
+        contract.failNextCommit()
+        contract.step { $0.submit(2, 1, "b", .processing([])) }
+        contract.settle()
+        #expect(contract.answer(2) == "503 ServiceUnavailable")
+        contract.ask {
+            $0.submit(3, 1, "c", .processing([]))
+            $0.cancel(4, 1, "a")
+            $0.finish(5, 1, "s")
+            $0.listTasks(6, 1)
+            $0.allTasks(7)
+        }
+        for request in 3...5 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
+        #expect(contract.member(6, "waiting", "0", "identifier") == "a")
+        #expect(contract.member(6, "waiting", "1").isEmpty)
+        #expect(contract.member(7, "tasks", "0", "identifier") == "a")
+    }
+}

@@ -1,5 +1,6 @@
 import Engine
 import Gateway
+import Platform
 import Policy
 import Testing
 import WakeGateTestKit
@@ -139,5 +140,252 @@ struct CommitDeskTests {
         var devices = 0
         try store.reload { key, _ in devices += key.kind == .device ? 1 : 0 }
         #expect(devices == 1)
+    }
+}
+
+@Suite("How far apart commits begin", .timeLimit(.minutes(15)))
+struct CommitPaceTests {
+    @Test("While pushes come fast from many, commits are an interval apart, on a disk that would take each push alone")
+    func many() {
+        for rate in [6_000, 10_000, 100_000] as [Int64] {
+            var scene = Scene(senders: .many(perSecond: rate))
+            scene.run(until: 30_000)
+            #expect(scene.commits.count > 150, "no rest was known to be worth anything yet")
+            scene.run(until: 1_000_000)
+            let before = scene.commits.count
+            scene.run(until: 2_000_000)
+            let perCommit = Int(rate) / (scene.commits.count - before)
+            let due = Int(rate * CommitPace.intervalMax / 1_000_000)
+            #expect(abs(perCommit - due) <= due / 5, "\(rate) a second")
+            #expect(scene.longestWait <= CommitPace.intervalMax + Scene.commitTime)
+        }
+    }
+
+    @Test("Where pushes come slowly, the store never rests")
+    func few() {
+        var scene = Scene(senders: .many(perSecond: CommitPace.pushesPerSecondMin * 9 / 10))
+        scene.run(until: 5_000_000)
+        #expect(scene.longestWait <= 2 * Scene.commitTime)
+        #expect(scene.pushCount > 15_000)
+    }
+
+    @Test("A sender alone that waits for each answer never waits for anything but its commit")
+    func alone() {
+        var scene = Scene(senders: .waiting(1))
+        scene.run(until: 5_000_000)
+        #expect(scene.longestWait == Scene.commitTime && scene.commits.count > 15_000)
+    }
+
+    @Test("Senders that wait for their answers do not send much less for rests", arguments: [2, 4, 8, 16])
+    func waiting(_ count: Int) {
+        let time: Int64 = 20_000_000
+        var without = Scene(senders: .waiting(count), rests: false)
+        without.run(until: time)
+        var with = Scene(senders: .waiting(count))
+        with.run(until: time)
+        #expect(with.pushCount * 100 >= without.pushCount * 97, "\(with.pushCount) of \(without.pushCount)")
+    }
+
+    @Test("Quick senders are not slowed for long by others that join them and take their time")
+    func joined() {
+        func pushes(rests: Bool) -> Int {
+            var scene = Scene(senders: .waiting(4), rests: rests)
+            scene.run(until: 2_000_000)
+            scene.join(100, turnTime: 3_000)
+            scene.run(until: 20_000_000)
+            return scene.pushCount
+        }
+        let (with, without) = (pushes(rests: true), pushes(rests: false))
+        #expect(with * 100 >= without * 95, "\(with) of \(without)")
+    }
+
+    @Test("Where fewer pushes come of themselves, the store goes on to rest")
+    func fewer() {
+        var scene = Scene(senders: .many(perSecond: 40_000))
+        scene.run(until: 1_000_000)
+        scene.senders = .many(perSecond: 8_000)
+        scene.run(until: 1_200_000)
+        let before = scene.commits.count
+        scene.run(until: 2_200_000)
+        #expect(scene.commits.count - before < 900, "at most 500 at rest, and 80 to 200 a window without")
+    }
+
+    @Test("What comes after a while without pushes waits for nothing")
+    func lull() {
+        var scene = Scene(senders: .many(perSecond: 20_000))
+        scene.run(until: 1_000_000)
+        #expect(scene.pace.isResting)
+        scene.pace.begun()
+        scene.pace.committed(1, from: 1_100_000, to: 1_100_100)
+        #expect(scene.pace.nextMayBegin < 1_100_100 && !scene.pace.isResting)
+    }
+}
+
+/// Senders and a store whose commits all take the same time, in microseconds.
+private struct Scene {
+    enum Senders {
+        /// So many that nobody's waiting is seen.
+        case many(perSecond: Int64)
+        /// Each sends the next push when it has the answer to the last, and has turned to it.
+        case waiting(Int)
+    }
+
+    static let commitTime: Int64 = 100
+    /// From an answer to the next push.
+    static let turnTime: Int64 = 100
+
+    /// A push that was not made durable: when it comes, and how long its sender takes for the next.
+    private struct Push {
+        let at: Int64
+        var turnTime = Scene.turnTime
+    }
+
+    var senders: Senders
+    var rests = true
+    var pace = CommitPace()
+    /// When each commit began.
+    private(set) var commits: [Int64] = []
+    private(set) var pushCount = 0
+    private(set) var longestWait: Int64 = 0
+    /// In the order in which they come.
+    private var coming: [Push] = []
+    /// When the next commit begins.
+    private var next: Int64 = 0
+    private var random: UInt64 = 1
+
+    init(senders: Senders, rests: Bool = true) {
+        self.senders = senders
+        self.rests = rests
+        // One after the other, a little apart.
+        if case .waiting(let count) = senders { self.coming = (0..<count).map { Push(at: Int64($0) * 37) } }
+        self.fill(until: 2 * CommitPace.intervalMax)
+    }
+
+    mutating func run(until end: Int64) {
+        while self.next < end { self.commit(at: self.next) }
+    }
+
+    /// More senders join that take so long from an answer to the next push.
+    mutating func join(_ count: Int, turnTime: Int64) {
+        for number in 0..<count { self.insert(Push(at: self.next + Int64(number) * 29, turnTime: turnTime)) }
+    }
+
+    private mutating func insert(_ push: Push) {
+        let place = self.coming.lastIndex { $0.at <= push.at }.map { $0 + 1 } ?? 0
+        self.coming.insert(push, at: place)
+    }
+
+    private mutating func commit(at start: Int64) {
+        let durable = start + Self.commitTime
+        var taken: Int64 = 0
+        while let first = self.coming.first, first.at <= start {
+            self.longestWait = max(self.longestWait, durable - first.at)
+            self.coming.removeFirst()
+            taken += 1
+            if case .waiting = self.senders {
+                self.insert(Push(at: durable + first.turnTime + taken, turnTime: first.turnTime))
+            }
+        }
+        self.fill(until: durable + 2 * CommitPace.intervalMax)
+        self.pushCount += Int(taken)
+        self.commits.append(start)
+        self.pace.begun()
+        self.pace.collected(self.coming(until: durable))
+        self.pace.committed(taken, from: start, to: durable)
+        self.next = self.beginning(from: durable)
+    }
+
+    /// When the next commit begins: something is there, and the store does not rest.
+    private func beginning(from idle: Int64) -> Int64 {
+        guard let first = self.coming.first else { return .max }
+        var moment = max(first.at, idle)
+        guard self.rests else { return moment }
+        var pace = self.pace
+        while true {
+            pace.collected(self.coming(until: moment))
+            guard moment < pace.nextMayBegin else { return moment }
+            // The engine looks when something comes, and the store's thread at the end of the rest.
+            moment = min(pace.nextMayBegin, self.coming.first { $0.at > moment }?.at ?? .max)
+        }
+    }
+
+    private func coming(until moment: Int64) -> Int64 {
+        Int64(self.coming.prefix { $0.at <= moment }.count)
+    }
+
+    /// Has pushes of many senders come, at any time as far as one sender knows of another.
+    private mutating func fill(until moment: Int64) {
+        guard case .many(let rate) = self.senders else { return }
+        while (self.coming.last?.at ?? 0) < moment {
+            self.random = self.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            let gap = Int64(self.random >> 33) % (2 * 1_000_000 / rate)
+            self.coming.append(Push(at: (self.coming.last?.at ?? 0) + gap))
+        }
+    }
+}
+
+@Suite("The store rests between commits", .timeLimit(.minutes(15)))
+struct CommitPipelineTests {
+    /// A pace of many pushes, the last three of which were durable in an hour: until then the store rests, but for as
+    /// many pushes.
+    private static var resting: CommitPace {
+        var pace = CommitPace()
+        let end = SystemClock.monotonicMicroseconds + 3_600_000_000
+        for window in 0..<2 {
+            let moment = end + Int64(window - 1) * CommitPace.window
+            pace.committed(10_000, from: moment, to: moment)
+        }
+        pace.committed(3, from: end, to: end)
+        return pace
+    }
+
+    @Test("Pushes wait until as many are there as were before, and questions for nothing")
+    func rest() throws {
+        let rig = try GatewayEngineRig(pace: Self.resting)
+        let before = rig.store.commits
+        rig.step { $0.explain(1, 1) }
+        rig.takeTold()
+        #expect(rig.answer(1)?.kind == .answer)
+        for request in 2...3 {
+            rig.step { $0.push(request, request) }
+            rig.takeTold()
+            #expect(rig.answer(request) == nil && rig.store.commits == before)
+        }
+        rig.step { $0.push(4, 4) }
+        try rig.answers(2...4)
+        #expect(rig.store.commits == before + 1)
+        rig.stop()
+    }
+
+    @Test("The engine is woken when a rest is over, though what waited before was let out without a commit")
+    func over() throws {
+        var pace = Self.resting
+        pace.endRest()
+        // A rest is over in two milliseconds, and what is looked at is how the store's thread sleeps until then.
+        for _ in 0..<50 {
+            let rig = try GatewayEngineRig(pace: pace)
+            rig.gate.close()
+            rig.step { $0.register(1, 1) }
+            try rig.waitForCommit()
+            rig.step { requests in
+                for request in 2...3 { requests.push(request, 1, isDryRun: true) }
+            }
+            rig.gate.open()
+            try rig.answers(1...3)
+            rig.step { $0.push(4, 1) }
+            // Steps only when it is rung.
+            try rig.answers(4...4)
+            rig.stop()
+        }
+    }
+
+    @Test("What waits is durable before the gateway ends")
+    func end() throws {
+        let rig = try GatewayEngineRig(pace: Self.resting)
+        let before = rig.store.commits
+        rig.step { $0.push(1, 1) }
+        #expect(rig.store.commits == before)
+        rig.stop()
+        #expect(rig.answer(1) != nil && rig.store.commits > before)
     }
 }

@@ -1,6 +1,10 @@
 import Engine
+import Foundation
 import Gateway
+import Platform
 import Policy
+import Storage
+import Synchronization
 import Testing
 import WakeGateTestKit
 import Wire
@@ -74,4 +78,127 @@ struct GatewayRecordsTests {
         #expect(self.keys(batch) == [RecordKey(.origin)] + asking + [RecordKey(.policies)])
         #expect(!records.hasChanges(at: 0))
     }
+}
+
+@Suite("The clocks of an engine", .timeLimit(.minutes(15)))
+struct EngineClockTests {
+    private let shared = SharedClock(boot: 1000, wall: 1_700_000_000_000)
+
+    private func makeClock(resuming stored: ClockRecord? = nil, _ watch: ClockJumpWatch = ClockJumpWatch())
+        -> EngineClock
+    {
+        let world = EngineWorld(self.shared, seed: 1)
+        return EngineClock(resuming: stored, at: EngineClock.Reading(world), world, watch)
+    }
+
+    @Test("The first start begins at the wall clock, and goes on by the uptime")
+    func first() {
+        var clock = self.makeClock()
+        #expect(clock.now.milliseconds == 1_700_000_000_000 && clock.offset.milliseconds == 0)
+        self.shared.change { $0.pass(500) }
+        #expect(clock.now.milliseconds == 1_700_000_000_000, "the present is that of the step")
+        #expect(clock.milliseconds(until: 1_700_000_000_700) == 200)
+        #expect(clock.milliseconds(until: 1_700_000_000_400) == -100)
+        clock.step()
+        #expect(clock.now.milliseconds == 1_700_000_000_500 && clock.monotonic == 1500)
+    }
+
+    @Test("A wall clock that is set moves the offset and no step, one that is a little off moves nothing")
+    func wallIsSet() {
+        var clock = self.makeClock()
+        self.shared.change { $0.stepWall(by: 49) }
+        clock.step()
+        #expect(clock.offset.milliseconds == 0)
+        self.shared.change { $0.stepWall(by: -3_600_049) }
+        clock.step()
+        #expect(clock.offset.milliseconds == -3_600_000 && clock.now.milliseconds == 1_700_000_000_000)
+        let record = clock.record(at: clock.now)
+        #expect(record.now == clock.now && record.wall == 1_699_996_400_000)
+    }
+
+    @Test("A start goes on where the last commit stood, plus what has passed, unless nobody would believe that")
+    func resumed() {
+        var clock = self.makeClock()
+        let record = clock.record(at: clock.now)
+        self.shared.change {
+            $0.pass(60_000)
+            $0.reboot()
+        }
+        #expect(self.makeClock(resuming: record).now == clock.now + 60_000)
+        let jumps = Mutex<[WallClockJump]>([])
+        self.shared.change { $0.stepWall(by: 10_000_000) }
+        let watch = ClockJumpWatch(millisecondsMax: 1_000_000) { jump in jumps.withLock { $0.append(jump) } }
+        #expect(self.makeClock(resuming: record, watch).now == clock.now)
+        #expect(jumps.withLock { $0.map(\.isHeldBack) } == [true])
+    }
+}
+
+@Suite("Moments in answers", .timeLimit(.minutes(15)))
+struct EngineMomentTests {
+    @Test("A removal has one timestamp, whichever step answers")
+    func oneTimestamp() throws {
+        let rig = try GatewayEngineRig()
+        defer { rig.stop() }
+        _ = try rig.ask(1) { $0.register(1, 1) }
+        _ = try rig.ask(2) { $0.unregister(2, 1) }
+        var timestamps: Set<Int64?> = []
+        for request in 3...1500 { timestamps.insert(try rig.ask(request) { $0.push(request, 1) }.timestamp) }
+        #expect(timestamps.count == 1)
+        #expect(!timestamps.contains(nil))
+    }
+}
+
+@Suite("Where a gateway keeps what it keeps")
+struct GatewayStoreTests {
+    @Test("The history has the configured bounds on a disk, and those of memory in memory")
+    func historyLimits() throws {
+        var configuration = GatewayConfiguration()
+        configuration.limits.historyBytesMax = 100 << 20
+        configuration.limits.historySeconds = 60
+        configuration.store = .sqlite
+        let configured = HistoryLimits(bytesMax: 100 << 20, ageMillisecondsMax: 60_000)
+        #expect(GatewayStore(configuration).historyLimits == configured)
+        configuration.store = .memory
+        #expect(GatewayStore(configuration).historyLimits == .inMemory)
+        configuration.store = .postgresql(try DatabaseAddress("postgresql:///wakegate"))
+        #expect(GatewayStore(configuration).historyLimits == configured)
+    }
+}
+
+@Suite("The watchdog", .timeLimit(.minutes(15)))
+struct WatchdogTests {
+    @Test("It is content while every thread turns, and asks again only then")
+    func look() {
+        let pulses = [Pulse(), Pulse()]
+        let asked = Tally()
+        let watched = pulses.map { Watchdog.Watched($0) { asked.count() } }
+        #expect(Watchdog.look(at: watched))
+        #expect(asked.total == 2)
+        #expect(!Watchdog.look(at: watched))
+        pulses[0].beat()
+        #expect(!Watchdog.look(at: watched), "the second thread is stuck")
+        #expect(asked.total == 2)
+        pulses[1].beat()
+        #expect(Watchdog.look(at: watched))
+        #expect(asked.total == 4)
+    }
+
+    @Test("It tells at once, and again after each turn of the thread it watches")
+    func tells() throws {
+        let pulse = Pulse()
+        let told = DispatchSemaphore(value: 0)
+        let watchdog = try Watchdog(microseconds: 4000, [Watchdog.Watched(pulse) { pulse.beat() }]) { told.signal() }
+        for _ in 0..<3 { #expect(told.wait(timeout: .now() + 30) == .success) }
+        watchdog.stop()
+    }
+}
+
+/// Counts from any thread.
+private final class Tally: @unchecked Sendable {
+    private let lock = NSLock()
+    private var value = 0
+
+    func count() { self.lock.withLock { self.value += 1 } }
+
+    var total: Int { self.lock.withLock { self.value } }
 }

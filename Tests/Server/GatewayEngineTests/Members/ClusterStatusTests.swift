@@ -1,4 +1,5 @@
 import Engine
+import Foundation
 import Gateway
 import Policy
 import Testing
@@ -71,5 +72,76 @@ struct ClusterStatusTests {
         #expect(status.differences == ["policy.launchInterval", "topics.a.policy"])
         let none = ClusterStatus(nil, own: nil)
         #expect(none.gateways.isEmpty && none.differences.isEmpty && none.lag == 0)
+    }
+}
+
+@Suite("What must be equal in all gateways on one store")
+struct ConfigurationDigestsTests {
+    private func digests(_ settings: String...) throws -> [String: UInt64] {
+        let configuration = try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
+        return ConfigurationDigests.digests(of: configuration.engine)
+    }
+
+    @Test(
+        "Each key by which a gateway decides differs by its own name",
+        arguments: [
+            ("policy.launchInterval=77", "policy.launchInterval"), ("policy.maxPenalty=1", "policy.maxPenalty"),
+            ("registration=open", "registration"), ("limits.devicesMax=5", "limits.devicesMax"),
+            ("limits.pushesPerDeviceMax=5", "limits.pushesPerDeviceMax"),
+            ("limits.pushesPerDeviceSeconds=7", "limits.pushesPerDeviceSeconds"),
+            ("limits.taskRequestsMax=7", "limits.taskRequestsMax"),
+            ("topics.a.b.policy.launchInterval=77", "topics.a.b.policy"), ("topics.a.tasks=['x.*']", "topics.a.tasks"),
+        ]
+    )
+    func keys(setting: String, key: String) throws {
+        let (one, other) = (try self.digests(), try self.digests(setting))
+        #expect(ConfigurationDigests.differences([one, other]) == [key])
+        #expect(ConfigurationDigests.differences([other, one, one]) == [key])
+        #expect(ConfigurationDigests.differences([other, other]) == [])
+    }
+
+    @Test("Every parameter of the policy has a key, and so has what a topic names in another way than all others")
+    func parameters() throws {
+        let digests = try self.digests()
+        for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }
+        // A topic that is as all others are is the same as one that is not named.
+        #expect(try ConfigurationDigests.differences([digests, self.digests("topics.a={}")]) == [])
+        let one = try self.digests("topics.a.tasks=['x', 'y.*']")
+        #expect(try one == self.digests("topics.a.tasks=['y.*', 'x']"))
+        // What moves from one name to the next is another list.
+        let short = try self.digests("topics.a.tasks=['x', 'yz']")
+        let long = try self.digests("topics.a.tasks=['xy', 'z']")
+        #expect(ConfigurationDigests.differences([short, long]) == ["topics.a.tasks"])
+    }
+
+    @Test("What does not decide, or is a machine's own, may differ")
+    func others() throws {
+        let one = try self.digests()
+        let other = try self.digests("limits.pendingBytesMax=5000", "drainTimeout=3", "limits.connectionsMax=9")
+        #expect(ConfigurationDigests.differences([one, other]) == [])
+    }
+
+    @Test("A key that a gateway of another version does not know is no difference, but for topics")
+    func versions() {
+        let (old, new): ([String: UInt64], [String: UInt64]) = (["policy.a": 1], ["policy.a": 1, "policy.b": 2])
+        #expect(ConfigurationDigests.differences([old, new]) == [])
+        #expect(ConfigurationDigests.differences([old, ["policy.a": 1, "topics.t.policy": 2]]) == ["topics.t.policy"])
+        #expect(ConfigurationDigests.differences([old]) == [])
+        #expect(ConfigurationDigests.differences([]) == [])
+    }
+
+    @Test("However many topics are named, the keys are bounded, and a difference in the last is found")
+    func manyTopics() throws {
+        var one = EngineConfiguration()
+        for number in 0..<500 {
+            var parameters = Parameters()
+            try parameters.set(.launchInterval, to: Double(number + 1))
+            one.topicPolicies["t\(1000 + number)"] = parameters
+        }
+        var other = one
+        try other.topicPolicies["t1499"]?.set(.launchInterval, to: 7)
+        let (first, second) = (ConfigurationDigests.digests(of: one), ConfigurationDigests.digests(of: other))
+        #expect(first.keys.count { $0.hasPrefix("topics") } == 101)
+        #expect(ConfigurationDigests.differences([first, second]) == ["topics"])
     }
 }
