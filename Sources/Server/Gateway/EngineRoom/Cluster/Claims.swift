@@ -47,9 +47,6 @@ struct Claims {
     /// Shapes of which a claim found as much as it might take: more may wait than the next one takes.
     private var backlogs: Set<Shape> = []
 
-    /// Nothing waits.
-    init() {}
-
     /// How many claims are open.
     private(set) var openCount = 0
 
@@ -173,9 +170,6 @@ struct DueDriver {
     /// A second has passed, or there was more than a transaction takes: look, whatever is known.
     var isForced = true
 
-    /// Nothing is known.
-    init() {}
-
     /// The earliest moment that is known.
     var next: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
 
@@ -230,9 +224,6 @@ struct PolicySweep {
     private var isStartedAgain = false
     /// A step has failed: the next second goes on.
     private var isPaused = false
-
-    /// Nothing is to be judged.
-    init() {}
 
     /// What to do now, if anything.
     var next: Step? { self.isOpen || self.isPaused ? nil : self.step }
@@ -292,9 +283,6 @@ struct HeldWakes {
 
     private var wakes: [WakeID: Held] = [:]
 
-    /// No wakes.
-    init() {}
-
     /// The device of a wake that a stream here holds.
     func device(of wake: WakeID) -> DeviceToken? { self.wakes[wake]?.device }
 
@@ -323,9 +311,6 @@ struct HeldWakes {
 struct ChangedDevices {
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
-
-    /// None.
-    init() {}
 
     var isEmpty: Bool { self.tokens.isEmpty }
 

@@ -23,9 +23,6 @@ struct ClusterQuestions {
     private var waiting: [Question] = []
     private var open: (number: TransactionNumber, questions: [Question])?
 
-    /// Nobody asks anything.
-    init() {}
-
     var isEmpty: Bool { self.waiting.isEmpty && self.open == nil }
 
     /// Whether the sample of a second is asked for.
@@ -106,9 +103,6 @@ struct DeviceQuestions {
     private var waiting: [Question] = []
     private var waitingForTopics: [Question] = []
     private var open: [TransactionNumber: [Question]] = [:]
-
-    /// No questions.
-    init() {}
 
     var isEmpty: Bool { self.waiting.isEmpty && self.waitingForTopics.isEmpty && self.open.isEmpty }
 

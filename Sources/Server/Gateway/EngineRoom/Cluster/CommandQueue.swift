@@ -44,9 +44,6 @@ struct CommandQueue {
     /// How many commands wait.
     private(set) var count = 0
 
-    /// Nothing waits.
-    init() {}
-
     /// Whether a row has something that a transaction may take.
     var hasNext: Bool { !self.next.isEmpty }
 
@@ -311,9 +308,6 @@ struct LockedLanes {
     /// Lanes to be looked at in the next round.
     private var later: [Int] = []
     private var roundAt: Int64 = 0
-
-    /// No locked lanes.
-    init() {}
 
     var isEmpty: Bool { self.locks.isEmpty }
 

@@ -181,9 +181,6 @@ struct CommitRefusals {
     private var first: Int64?
     private var last: (moment: Int64, error: StoreError)?
 
-    /// No refusals.
-    init() {}
-
     /// - Parameter boot: milliseconds since the machine started.
     mutating func refused(_ error: StoreError, boot: Int64) {
         self.first = self.first ?? boot
