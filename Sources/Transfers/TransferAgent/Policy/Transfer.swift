@@ -1,6 +1,7 @@
 /// One transfer, as far as decisions need it; what it is of, and what it is told by, is stored elsewhere.
 ///
 /// A hundred thousand of them wait in memory, so there is no text in one.
+@dynamicMemberLookup
 package struct Transfer: Hashable, Sendable {
     package let id: TransferID
     /// The order of submission.
@@ -13,25 +14,37 @@ package struct Transfer: Hashable, Sendable {
     package let createdAt: Int64
     /// When it is given up.
     package private(set) var deadline: Int64
-    package private(set) var state = TransferState.waiting
-    /// Before when no attempt is made; 0 for at once.
-    package private(set) var notBefore: Int64
-    /// Whether `notBefore` is for a failure, and not asked for.
-    package private(set) var isBackingOff = false
     /// Whether the last attempt came to nothing while the machine had no network.
     package private(set) var awaitsNetwork = false
-    /// Attempts that came to nothing or to the end; the agent's own death makes none.
-    package private(set) var attempts: Int32 = 0
-    /// Attempts in a row that brought no byte.
-    package private(set) var failures: Int32 = 0
-    package private(set) var bytes: Int64 = 0
-    /// What there is in all; -1 while nobody has said.
-    package private(set) var total: Int64 = -1
-    /// The last status of a server; 0 while there is none.
-    package private(set) var status: Int32 = 0
-    package private(set) var endedAt: Int64 = 0
-    /// Whether somebody has taken the finished file.
-    package private(set) var isTaken = false
+    private var course: Memory
+
+    /// The part of a transfer that changes, as a store keeps it.
+    package struct Memory: Hashable, Sendable {
+        package var state = TransferState.waiting
+        /// Before when no attempt is made; 0 for at once.
+        package var notBefore: Int64
+        /// Whether `notBefore` is for a failure, and not asked for.
+        package var isBackingOff = false
+        /// Attempts that came to nothing or to the end; the agent's own death makes none.
+        package var attempts: Int32 = 0
+        /// Attempts in a row that brought no byte.
+        package var failures: Int32 = 0
+        package var bytes: Int64 = 0
+        /// What there is in all; -1 while nobody has said.
+        package var total: Int64 = -1
+        /// The last status of a server; 0 while there is none.
+        package var status: Int32 = 0
+        package var endedAt: Int64 = 0
+        /// Whether somebody has taken the finished file.
+        package var isTaken = false
+
+        /// Nothing runs after a restart: a transfer that runs is stored as one that waits.
+        fileprivate var atRest: Memory {
+            var memory = self
+            if self.state == .running { memory.state = .waiting }
+            return memory
+        }
+    }
 
     package init(
         id: TransferID,
@@ -50,76 +63,19 @@ package struct Transfer: Hashable, Sendable {
         self.kind = kind
         self.createdAt = createdAt
         self.deadline = deadline
-        self.notBefore = notBefore
+        self.course = Memory(notBefore: notBefore)
     }
 
-    /// What a store keeps of the changing part.
-    package struct Memory: Hashable, Sendable {
-        package var state: TransferState
-        package var notBefore: Int64
-        package var isBackingOff: Bool
-        package var attempts: Int32
-        package var failures: Int32
-        package var bytes: Int64
-        package var total: Int64
-        package var status: Int32
-        package var endedAt: Int64
-        package var isTaken: Bool
-
-        package init(
-            state: TransferState,
-            notBefore: Int64,
-            isBackingOff: Bool,
-            attempts: Int32,
-            failures: Int32,
-            bytes: Int64,
-            total: Int64,
-            status: Int32,
-            endedAt: Int64,
-            isTaken: Bool
-        ) {
-            self.state = state
-            self.notBefore = notBefore
-            self.isBackingOff = isBackingOff
-            self.attempts = attempts
-            self.failures = failures
-            self.bytes = bytes
-            self.total = total
-            self.status = status
-            self.endedAt = endedAt
-            self.isTaken = isTaken
-        }
+    package private(set) subscript<Value>(dynamicMember member: WritableKeyPath<Memory, Value>) -> Value {
+        get { self.course[keyPath: member] }
+        set { self.course[keyPath: member] = newValue }
     }
 
-    /// The changing part; a transfer that runs is stored as one that waits, since nothing runs after a restart.
-    package var memory: Memory {
-        Memory(
-            state: self.state == .running ? .waiting : self.state,
-            notBefore: self.notBefore,
-            isBackingOff: self.isBackingOff,
-            attempts: self.attempts,
-            failures: self.failures,
-            bytes: self.bytes,
-            total: self.total,
-            status: self.status,
-            endedAt: self.endedAt,
-            isTaken: self.isTaken
-        )
-    }
+    /// The changing part, to be stored.
+    package var memory: Memory { self.course.atRest }
 
     /// The agent has started again and found this stored.
-    package mutating func restored(_ memory: Memory) {
-        self.state = memory.state == .running ? .waiting : memory.state
-        self.notBefore = memory.notBefore
-        self.isBackingOff = memory.isBackingOff
-        self.attempts = memory.attempts
-        self.failures = memory.failures
-        self.bytes = memory.bytes
-        self.total = memory.total
-        self.status = memory.status
-        self.endedAt = memory.endedAt
-        self.isTaken = memory.isTaken
-    }
+    package mutating func restored(_ memory: Memory) { self.course = memory.atRest }
 }
 
 // MARK: - Events
