@@ -264,3 +264,42 @@ extension ByteView {
         }
     }
 }
+
+// MARK: - Objects
+
+extension JSONWriter {
+    /// Returns the text of an object whose members `write` appends.
+    package static func object(_ write: (inout JSONWriter) -> Void) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        write(&json)
+        json.endObject()
+        return json.buffer.view.array
+    }
+
+    /// A member; null for nil.
+    package mutating func member(_ name: StaticString, _ value: String?) {
+        self.key(name)
+        if let value { self.string(value) } else { self.null() }
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Int64?) {
+        self.key(name)
+        if let value { self.integer(value) } else { self.null() }
+    }
+
+    package mutating func member(_ name: StaticString, _ value: some BinaryInteger) {
+        self.key(name)
+        self.integer(value)
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Bool?) {
+        self.key(name)
+        if let value { self.bool(value) } else { self.null() }
+    }
+
+    /// A member that is left out for nil.
+    package mutating func member(_ name: StaticString, ifPresent value: String?) {
+        if let value { self.member(name, value) }
+    }
+}

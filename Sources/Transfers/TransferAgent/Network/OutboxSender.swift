@@ -64,14 +64,10 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
     }
 
     private var body: [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("finished")
-        json.integer(self.entry.finished)
-        json.key("id")
-        json.string(self.entry.event)
-        json.endObject()
-        return json.buffer.view.array
+        JSONWriter.object { json in
+            json.member("finished", self.entry.finished)
+            json.member("id", self.entry.event)
+        }
     }
 
     package func momentReached(on loop: HTTPLoop) {}

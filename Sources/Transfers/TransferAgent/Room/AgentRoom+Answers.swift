@@ -6,44 +6,34 @@ import Wire
 /// What is shown of sessions and transfers, and who follows them.
 extension AgentRoom {
     func sessionList() -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("sessions")
-        json.beginArray()
-        for name in self.book.sessionNames {
-            if let number = self.book.number(of: name) { self.session(number).withByteView { json.raw($0) } }
+        JSONWriter.object { json in
+            json.key("sessions")
+            json.beginArray()
+            for name in self.book.sessionNames {
+                if let number = self.book.number(of: name) { self.session(number).withByteView { json.raw($0) } }
+            }
+            json.endArray()
         }
-        json.endArray()
-        json.endObject()
-        return json.buffer.view.array
     }
 
     func session(_ number: Int32) -> [UInt8] {
-        var json = JSONWriter()
         guard let (session, counts, _) = self.book.session(number) else { return Array("null".utf8) }
-        json.beginObject()
-        json.key("session")
-        json.string(self.book.name(of: number) ?? "")
-        json.nullable("device", session.device)
-        json.nullable("topic", session.topic)
-        json.key("discretionary")
-        json.bool(session.isDiscretionary)
-        json.key("sendsLaunchEvents")
-        json.bool(session.sendsLaunchEvents)
-        json.key("allowsMetered")
-        json.bool(session.allowsMetered)
-        json.key("acceptsEarlyAnswers")
-        json.bool(session.acceptsEarlyAnswers)
-        json.key("requestTimeout")
-        json.seconds(session.requestTimeout)
-        json.key("resourceTimeout")
-        json.seconds(session.resourceTimeout)
-        json.key("connectionsPerHost")
-        json.integer(session.connectionsPerHost)
-        json.key("transfers")
-        json.counts(counts)
-        json.endObject()
-        return json.buffer.view.array
+        return JSONWriter.object { json in
+            json.member("session", self.book.name(of: number) ?? "")
+            json.member("device", session.device)
+            json.member("topic", session.topic)
+            json.member("discretionary", session.isDiscretionary)
+            json.member("sendsLaunchEvents", session.sendsLaunchEvents)
+            json.member("allowsMetered", session.allowsMetered)
+            json.member("acceptsEarlyAnswers", session.acceptsEarlyAnswers)
+            json.key("requestTimeout")
+            json.seconds(session.requestTimeout)
+            json.key("resourceTimeout")
+            json.seconds(session.resourceTimeout)
+            json.member("connectionsPerHost", session.connectionsPerHost)
+            json.key("transfers")
+            json.counts(counts)
+        }
     }
 
     /// A transfer without its secrets.
@@ -51,47 +41,34 @@ extension AgentRoom {
         if let entry = self.running[id] { self.look(at: entry.attempt, of: id) }
         guard let (transfer, spec, facts) = self.record(id) else { return Array("null".utf8) }
         let hold = self.book.hold(of: transfer, now: self.now)
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("transfer")
-        json.string("\(id)")
-        json.key("session")
-        json.string(self.book.name(of: transfer.session) ?? "")
-        json.key("kind")
-        json.string(transfer.kind.name)
-        json.key("url")
-        json.string(Redirection.withoutCredentials(spec.url))
-        json.key("state")
-        json.string(transfer.state.name)
-        json.key("bytes")
-        json.integer(transfer.bytes)
-        json.nullable("total", transfer.total < 0 ? nil : transfer.total)
-        json.key("attempts")
-        json.integer(transfer.attempts)
-        json.nullable("status", transfer.status == 0 ? nil : Int64(transfer.status))
-        json.key("error")
-        if let failure = facts.failure {
-            json.beginObject()
-            json.key("reason")
-            json.string(failure.reason)
-            json.key("message")
-            json.string(failure.message)
-            json.endObject()
-        } else {
-            json.null()
+        return JSONWriter.object { json in
+            json.member("transfer", "\(id)")
+            json.member("session", self.book.name(of: transfer.session) ?? "")
+            json.member("kind", transfer.kind.name)
+            json.member("url", Redirection.withoutCredentials(spec.url))
+            json.member("state", transfer.state.name)
+            json.member("bytes", transfer.bytes)
+            json.member("total", transfer.total < 0 ? nil : transfer.total)
+            json.member("attempts", transfer.attempts)
+            json.member("status", transfer.status == 0 ? nil : Int64(transfer.status))
+            json.key("error")
+            if let failure = facts.failure {
+                json.beginObject()
+                json.member("reason", failure.reason)
+                json.member("message", failure.message)
+                json.endObject()
+            } else {
+                json.null()
+            }
+            json.member("why", hold.map { Self.sentence($0, transfer, facts.failure) })
+            json.member("held", hold?.rawValue)
+            json.member("createdAt", self.clock.wall(transfer.createdAt))
+            json.member("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
+            json.member("nextAttemptAt", transfer.notBefore > self.now ? self.clock.wall(transfer.notBefore) : nil)
+            json.member("note", spec.note)
+            json.member("sha256", transfer.state == .finished ? facts.sha256 : nil)
+            json.member("taken", transfer.isTaken)
         }
-        json.nullable("why", hold.map { Self.sentence($0, transfer, facts.failure) })
-        json.nullable("held", hold?.rawValue)
-        json.key("createdAt")
-        json.integer(self.clock.wall(transfer.createdAt))
-        json.nullable("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
-        json.nullable("nextAttemptAt", transfer.notBefore > self.now ? self.clock.wall(transfer.notBefore) : nil)
-        json.nullable("note", spec.note)
-        json.nullable("sha256", transfer.state == .finished ? facts.sha256 : nil)
-        json.key("taken")
-        json.bool(transfer.isTaken)
-        json.endObject()
-        return json.buffer.view.array
     }
 
     /// Why a transfer waits: for a server that never ends its answer, that.
@@ -109,48 +86,33 @@ extension AgentRoom {
     }
 
     func status() -> [UInt8] {
-        var json = JSONWriter()
         let conditions = self.machine.conditions
+        var json = JSONWriter()
         json.beginObject()
-        json.key("version")
-        json.string(self.settings.version)
-        json.nullable("commit", self.settings.commit)
-        json.key("sessions")
-        json.integer(self.book.sessionNames.count)
+        json.member("version", self.settings.version)
+        json.member("commit", self.settings.commit)
+        json.member("sessions", self.book.sessionNames.count)
         json.key("transfers")
         json.counts(self.book.counts)
-        json.key("running")
-        json.integer(self.running.count)
-        json.key("metered")
-        if let metered = conditions.isMetered { json.bool(metered) } else { json.null() }
-        json.key("power")
-        json.string(conditions.hasExternalPower ? "external" : "battery")
-        json.key("lowPower")
-        json.bool(conditions.isLowPower)
-        json.key("thermal")
-        json.string(self.machine.thermal)
-        json.key("network")
-        if let network = conditions.hasNetwork { json.bool(network) } else { json.null() }
-        json.nullable("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
+        json.member("running", self.running.count)
+        json.member("metered", conditions.isMetered)
+        json.member("power", conditions.hasExternalPower ? "external" : "battery")
+        json.member("lowPower", conditions.isLowPower)
+        json.member("thermal", self.machine.thermal)
+        json.member("network", conditions.hasNetwork)
+        json.member("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
         json.key("outbox")
         json.beginObject()
-        json.key("waiting")
-        json.integer(self.outbox.count)
-        json.nullable("lastError", self.outbox.values.compactMap(\.lastError).last)
-        json.key("delivered")
-        json.integer(self.tally.delivered)
+        json.member("waiting", self.outbox.count)
+        json.member("lastError", self.outbox.values.compactMap(\.lastError).last)
+        json.member("delivered", self.tally.delivered)
         json.endObject()
-        json.nullable("storeFault", self.storeFault)
-        json.key("stateBytes")
-        json.integer(self.files.used)
-        json.key("bytesReceived")
-        json.integer(self.tally.received)
-        json.key("bytesSent")
-        json.integer(self.tally.sent)
-        json.key("taken")
-        json.integer(self.tally.taken)
-        json.key("expiredUntaken")
-        json.integer(self.tally.expiredUntaken)
+        json.member("storeFault", self.storeFault)
+        json.member("stateBytes", self.files.used)
+        json.member("bytesReceived", self.tally.received)
+        json.member("bytesSent", self.tally.sent)
+        json.member("taken", self.tally.taken)
+        json.member("expiredUntaken", self.tally.expiredUntaken)
         json.endObject()
         return json.buffer.view.array
     }
@@ -160,14 +122,12 @@ extension AgentRoom {
     func listen(_ number: Int32, _ stream: StreamID) {
         self.listeners[stream] = number
         self.book.listenerCame(number)
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("session")
-        json.string(self.book.name(of: number) ?? "")
-        json.key("transfers")
-        json.counts(self.book.session(number)?.counts ?? TransferCounts())
-        json.endObject()
-        let bytes = AgentEvents.event("state", json.buffer.view.array)
+        let state = JSONWriter.object { json in
+            json.member("session", self.book.name(of: number) ?? "")
+            json.key("transfers")
+            json.counts(self.book.session(number)?.counts ?? TransferCounts())
+        }
+        let bytes = AgentEvents.event("state", state)
         // An end of the session in the same turn counts as told to it, and is not.
         let withdraw = { self.listenerLeft(stream, hasRead: nil) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
@@ -202,23 +162,16 @@ extension AgentRoom {
 /// What callers are told, as bytes: answers and events.
 enum AgentEvents {
     static func fault(_ fault: AgentFault) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("reason")
-        json.string(fault.reason)
-        json.key("message")
-        json.string(fault.message)
-        json.endObject()
-        return json.buffer.view.array
+        JSONWriter.object { json in
+            json.member("reason", fault.reason)
+            json.member("message", fault.message)
+        }
     }
 
     static func submitted(_ id: TransferID) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("transfer")
-        json.string("\(id)")
-        json.endObject()
-        return json.buffer.view.array
+        JSONWriter.object { json in
+            json.member("transfer", "\(id)")
+        }
     }
 
     /// One event of a stream; `data` is JSON and has no line feed.
@@ -227,28 +180,21 @@ enum AgentEvents {
     }
 
     static func progress(_ id: TransferID, _ bytes: Int64, _ total: Int64) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("transfer")
-        json.string("\(id)")
-        json.key("bytes")
-        json.integer(bytes)
-        json.nullable("total", total < 0 ? nil : total)
-        json.endObject()
-        return self.event("progress", json.buffer.view.array)
+        let data = JSONWriter.object { json in
+            json.member("transfer", "\(id)")
+            json.member("bytes", bytes)
+            json.member("total", total < 0 ? nil : total)
+        }
+        return self.event("progress", data)
     }
 
     static func idle(_ session: String, _ counts: TransferCounts) -> [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("session")
-        json.string(session)
-        json.key("finished")
-        json.integer(counts[.finished])
-        json.key("failed")
-        json.integer(counts[.failed])
-        json.endObject()
-        return self.event("idle", json.buffer.view.array)
+        let data = JSONWriter.object { json in
+            json.member("session", session)
+            json.member("finished", counts[.finished])
+            json.member("failed", counts[.failed])
+        }
+        return self.event("idle", data)
     }
 }
 

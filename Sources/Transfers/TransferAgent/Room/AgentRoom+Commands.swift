@@ -250,7 +250,7 @@ extension AgentRoom {
             shown += 1
         }
         json.endArray()
-        json.nullable("next", shown < found.count ? "\(found[shown - 1])" : nil)
+        json.member("next", shown < found.count ? "\(found[shown - 1])" : nil)
         json.endObject()
         return AgentAnswer(200, json.buffer.view.array)
     }

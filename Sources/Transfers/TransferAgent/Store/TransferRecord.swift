@@ -79,29 +79,25 @@ package struct TransferFacts: Hashable, Sendable {
 
 extension TransferSpec {
     var stored: [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("url")
-        json.string(self.url)
-        json.optional("method", self.method)
-        if !self.headers.isEmpty {
-            json.key("headers")
-            json.beginArray()
-            for header in self.headers {
-                json.string(header.name)
-                json.string(header.value)
+        JSONWriter.object { json in
+            json.member("url", self.url)
+            json.member("method", ifPresent: self.method)
+            if !self.headers.isEmpty {
+                json.key("headers")
+                json.beginArray()
+                for header in self.headers {
+                    json.string(header.name)
+                    json.string(header.value)
+                }
+                json.endArray()
             }
-            json.endArray()
+            json.member("file", ifPresent: self.file)
+            json.member("sha256", ifPresent: self.sha256)
+            if let most = self.bytesMax {
+                json.member("bytesMax", most)
+            }
+            json.member("note", ifPresent: self.note)
         }
-        json.optional("file", self.file)
-        json.optional("sha256", self.sha256)
-        if let most = self.bytesMax {
-            json.key("bytesMax")
-            json.integer(most)
-        }
-        json.optional("note", self.note)
-        json.endObject()
-        return json.buffer.view.array
     }
 
     init?(stored: [UInt8]) {
@@ -125,33 +121,24 @@ extension TransferSpec {
 
 extension TransferFacts {
     var stored: [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        if let failure = self.failure {
-            json.key("reason")
-            json.string(failure.reason)
-            json.key("message")
-            json.string(failure.message)
-            if failure.repeats > 1 {
-                json.key("repeats")
-                json.integer(Int64(failure.repeats))
+        JSONWriter.object { json in
+            if let failure = self.failure {
+                json.member("reason", failure.reason)
+                json.member("message", failure.message)
+                if failure.repeats > 1 {
+                    json.member("repeats", Int64(failure.repeats))
+                }
             }
+            if let part = self.part {
+                json.member("part", part.file)
+                json.member("validator", ifPresent: part.validator)
+                json.member("total", part.total)
+                json.member("synced", part.synced)
+                json.member("boot", part.boot)
+            }
+            json.member("taking", ifPresent: self.taking)
+            json.member("sha256", ifPresent: self.sha256)
         }
-        if let part = self.part {
-            json.key("part")
-            json.string(part.file)
-            json.optional("validator", part.validator)
-            json.key("total")
-            json.integer(part.total)
-            json.key("synced")
-            json.integer(part.synced)
-            json.key("boot")
-            json.string(part.boot)
-        }
-        json.optional("taking", self.taking)
-        json.optional("sha256", self.sha256)
-        json.endObject()
-        return json.buffer.view.array
     }
 
     init?(stored: [UInt8]) {
@@ -173,27 +160,6 @@ extension TransferFacts {
         }
         self.taking = value["taking"]?.text
         self.sha256 = value["sha256"]?.text
-    }
-}
-
-extension JSONWriter {
-    /// A member that is there when it has a value.
-    mutating func optional(_ name: StaticString, _ value: String?) {
-        guard let value else { return }
-        self.key(name)
-        self.string(value)
-    }
-
-    /// A member that is null when it has no value.
-    mutating func nullable(_ name: StaticString, _ value: String?) {
-        self.key(name)
-        if let value { self.string(value) } else { self.null() }
-    }
-
-    /// A member that is null when it has no value.
-    mutating func nullable(_ name: StaticString, _ value: Int64?) {
-        self.key(name)
-        if let value { self.integer(value) } else { self.null() }
     }
 }
 
@@ -234,20 +200,13 @@ package struct OutboxEntry: Hashable, Sendable {
     }
 
     var stored: [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("device")
-        json.string(self.device)
-        json.key("session")
-        json.string(self.session)
-        json.key("finished")
-        json.integer(self.finished)
-        json.key("event")
-        json.string(self.event)
-        json.key("wasTried")
-        json.bool(self.wasTried)
-        json.endObject()
-        return json.buffer.view.array
+        JSONWriter.object { json in
+            json.member("device", self.device)
+            json.member("session", self.session)
+            json.member("finished", self.finished)
+            json.member("event", self.event)
+            json.member("wasTried", self.wasTried)
+        }
     }
 
     init?(sequence: Int64, stored: [UInt8]) {
@@ -277,30 +236,19 @@ struct StoredSession {
     }
 
     var stored: [UInt8] {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("name")
-        json.string(self.name)
-        json.optional("device", self.session.device)
-        json.optional("topic", self.session.topic)
-        json.key("discretionary")
-        json.bool(self.session.isDiscretionary)
-        json.key("sendsLaunchEvents")
-        json.bool(self.session.sendsLaunchEvents)
-        json.key("allowsMetered")
-        json.bool(self.session.allowsMetered)
-        json.key("acceptsEarlyAnswers")
-        json.bool(self.session.acceptsEarlyAnswers)
-        json.key("requestTimeout")
-        json.integer(self.session.requestTimeout)
-        json.key("resourceTimeout")
-        json.integer(self.session.resourceTimeout)
-        json.key("connectionsPerHost")
-        json.integer(self.session.connectionsPerHost)
-        json.key("untold")
-        json.integer(self.untold)
-        json.endObject()
-        return json.buffer.view.array
+        JSONWriter.object { json in
+            json.member("name", self.name)
+            json.member("device", ifPresent: self.session.device)
+            json.member("topic", ifPresent: self.session.topic)
+            json.member("discretionary", self.session.isDiscretionary)
+            json.member("sendsLaunchEvents", self.session.sendsLaunchEvents)
+            json.member("allowsMetered", self.session.allowsMetered)
+            json.member("acceptsEarlyAnswers", self.session.acceptsEarlyAnswers)
+            json.member("requestTimeout", self.session.requestTimeout)
+            json.member("resourceTimeout", self.session.resourceTimeout)
+            json.member("connectionsPerHost", self.session.connectionsPerHost)
+            json.member("untold", self.untold)
+        }
     }
 
     init?(stored: [UInt8]) {
