@@ -34,14 +34,14 @@ enum Bounds {
             text: "StreamNumbers.cutShortMax"
         ),
         "FrameBudgets unacknowledgedMax": Proof(
-            path: transport + "StreamLimitTests.swift",
+            path: transport + "OpenStreamTests.swift",
             text: "StreamLimit.unacknowledgedMax"
         ),
         "HTTP1Head sizeLineBytesMax": Proof(
-            path: transport + "HTTP1/HTTP1BodyCases.swift",
+            path: transport + "HTTP1/HTTP1ConformanceTests.swift",
             text: "an extension of 257 bytes"
         ),
-        "StreamState keptBytesMax": Proof(path: transport + "PoolTests.swift", text: "(10_000...16_384)"),
+        "StreamState keptBytesMax": Proof(path: transport + "OpenStreamTests.swift", text: "(10_000...16_384)"),
         "EventLoop+Turns bytesPerPauseMax": Proof(
             path: transport + "TurnOrderTests.swift",
             text: "A pause that busy connections make leaves the others 64 KiB, and them nothing"

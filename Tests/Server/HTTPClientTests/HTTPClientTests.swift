@@ -1,6 +1,10 @@
 import Foundation
+import Glibc
 import HTTPClient
+import Synchronization
 import Testing
+import WakeGateTestKit
+import Wire
 
 @Suite("The HTTP client against a real server", .serialized, .timeLimit(.minutes(15)))
 struct HTTPClientTests {
@@ -228,4 +232,235 @@ struct HTTPClientTests {
         _ = client.poll(timeoutMilliseconds: 50_000)
         #expect(ContinuousClock.now - start < .seconds(25))
     }
+}
+
+@Suite("Bodies that go to and come from files", .serialized, .timeLimit(.minutes(15)))
+struct HTTPBodyTests {
+    /// Notes what it is given.
+    private final class Sink: HTTPBodySink {
+        struct Noted {
+            var statuses: [Int] = []
+            var bytes = 0
+        }
+
+        let noted = Mutex(Noted())
+        /// After how many bytes it takes no more.
+        let bytesMax: Int
+        let takesHead: Bool
+
+        init(bytesMax: Int = .max, takesHead: Bool = true) {
+            self.bytesMax = bytesMax
+            self.takesHead = takesHead
+        }
+
+        func headReceived(_ response: HTTPResponse) -> Bool {
+            self.noted.withLock { $0.statuses.append(response.status) }
+            return self.takesHead
+        }
+
+        func bodyReceived(_ bytes: ByteView) -> Bool {
+            let count = bytes.count
+            return self.noted.withLock { noted in
+                noted.bytes += count
+                return noted.bytes <= self.bytesMax
+            }
+        }
+    }
+
+    private static func end(_ client: HTTPClient, _ request: HTTPRequest) throws -> Result<
+        HTTPResponse, HTTPClientError
+    > {
+        let id = try client.start(request)
+        while true {
+            for event in client.poll(timeoutMilliseconds: 1000) {
+                guard case .ended(id, let result) = event else {
+                    Issue.record("an event beside the sink's: \(event)")
+                    continue
+                }
+                return result
+            }
+        }
+    }
+
+    private static func request(_ path: String, _ server: ScriptedServer, _ sink: Sink) -> HTTPRequest {
+        var request = HTTPRequest("GET", server.url(path), timeoutMilliseconds: nil, isStreaming: true)
+        request.sink = sink
+        return request
+    }
+
+    @Test("A sink is given the head once and every byte, and no event tells of them")
+    func whole() throws {
+        let server = try ScriptedServer()
+        let sink = Sink()
+        let response = try Self.end(HTTPClient(), Self.request("/large", server, sink)).get()
+        #expect(response.status == 200 && response.body.isEmpty)
+        #expect(sink.noted.withLock { $0.statuses } == [200] && sink.noted.withLock { $0.bytes } == 100_000)
+    }
+
+    @Test("A sink that takes no more ends the exchange", arguments: [(10, true), (Int.max, false)])
+    func refused(_ bytesMax: Int, _ takesHead: Bool) throws {
+        let server = try ScriptedServer()
+        let sink = Sink(bytesMax: bytesMax, takesHead: takesHead)
+        let result = try Self.end(HTTPClient(), Self.request("/large", server, sink))
+        #expect(throws: HTTPClientError.self) { try result.get() }
+        #expect(sink.noted.withLock { $0.bytes } < 100_000)
+    }
+
+    @Test("A server that is silent for longer than it may is left")
+    func silence() throws {
+        let server = try ScriptedServer()
+        var request = Self.request("/silent", server, Sink())
+        request.silenceSecondsMax = 1
+        guard case .failure(let error) = try Self.end(HTTPClient(), request) else {
+            Issue.record("a silent server has answered")
+            return
+        }
+        #expect(error.code == .timedOut)
+    }
+
+    @Test("A file is sent as it is, and one that is shorter than announced ends the exchange", arguments: [0, 1])
+    func file(_ missing: Int64) throws {
+        let server = try ScriptedServer()
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let content = String(repeating: "payload ", count: 10_000)
+        try Data(content.utf8).write(to: path)
+        defer { try? FileManager.default.removeItem(at: path) }
+        let handle = try FileHandle(forReadingFrom: path)
+        defer { try? handle.close() }
+        let count = Int64(content.utf8.count)
+        let told = Told()
+        let body = HTTPFileBody(descriptor: handle.fileDescriptor, byteCount: count + missing) { told.set($0) }
+        var request = HTTPRequest("POST", server.url("/echo"))
+        request.file = body
+        let result = try Self.end(HTTPClient(), request)
+        if missing == 0 {
+            let response = try result.get()
+            #expect(response.text.contains("\"method\": \"POST\"") && response.text.contains("payload payload"))
+            #expect(response.body.count > content.utf8.count && told.value == count)
+        } else {
+            #expect(throws: HTTPClientError.self) { try result.get() }
+            let isCut = body.isCut.load(ordering: .relaxed)
+            #expect(isCut)
+        }
+    }
+
+    /// How far a file was sent.
+    private final class Told: Sendable {
+        private let bytes = Mutex<Int64>(0)
+
+        var value: Int64 { self.bytes.withLock { $0 } }
+
+        func set(_ bytes: Int64) { self.bytes.withLock { $0 = bytes } }
+    }
+
+    @Test(
+        "A reference is resolved as RFC 3986 says",
+        arguments: [
+            ("/c?d", "http://a:8/b", "http://a:8/c?d"), ("c", "https://a/b/x?y", "https://a/b/c"),
+            ("//o/p", "https://a/b", "https://o/p"), ("http://z/", "https://a/b", "http://z/"),
+            ("file:///etc/passwd", "http://a/", "file:///etc/passwd"),
+            ("my file?q r", "http://a/b", "http://a/my%20file?q+r"),
+        ]
+    )
+    func resolved(_ reference: String, _ base: String, _ url: String) {
+        #expect(HTTPURL.resolved(reference, at: base) == url)
+        #expect((HTTPURL(url) == nil) == url.hasPrefix("file"))
+    }
+}
+
+/// A real HTTP/1.1 server on a free loopback port, in a process of its own.
+///
+/// `GET /stream` sends two pieces and ends, `GET /cut` ends in the middle of its body, `GET /silent` never answers,
+/// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
+final class ScriptedServer {
+    enum Handshake: String {
+        /// The server knows nothing of TLS, and answers in HTTP/1.1.
+        case plain
+        /// The server ends each connection after its first bytes.
+        case end
+        /// The server resets each connection after its first bytes.
+        case reset
+    }
+
+    let port: Int
+    private let pid: Int32
+
+    private static let script = """
+        import http.server, json, os, socket, sys, time
+        # Other tests wait for the ends of pipes and connections that were open when this one was started.
+        os.closerange(3, 65536)
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            def log_message(self, *arguments): pass
+            def handle(self):
+                if sys.argv[1] == "plain":
+                    super().handle()
+                elif sys.argv[1] == "end":
+                    self.connection.recv(65536)
+                else:
+                    # What is closed with bytes that nobody has read is reset.
+                    self.connection.recv(1)
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                if self.path == "/stream":
+                    self.send_response(200); self.send_header("X-Mixed-Case", "yes"); self.end_headers()
+                    self.wfile.write(b"data: a\\n\\n"); self.wfile.flush()
+                    self.wfile.write(b"data: b\\n\\n"); self.close_connection = True
+                    return
+                if self.path == "/cut":
+                    self.send_response(200); self.send_header("content-length", "10"); self.end_headers()
+                    self.wfile.write(b"half"); self.close_connection = True
+                    return
+                if self.path == "/silent":
+                    self.rfile.read(1); self.close_connection = True
+                    return
+                text = b"x" * 100000 if self.path == "/large" else json.dumps({
+                    "method": self.command, "path": self.path, "body": body.decode("latin-1"),
+                    "headers": {k.lower(): v for k, v in self.headers.items()}}).encode()
+                self.send_response(418 if self.path == "/teapot" else 200)
+                self.send_header("content-length", str(len(text))); self.end_headers()
+                self.wfile.write(text)
+            do_GET = do_POST = do_PATCH = do_DELETE = answer
+        http.server.ThreadingHTTPServer.request_queue_size = 128
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """
+
+    init(_ handshake: Handshake = .plain) throws {
+        var ends: [Int32] = [-1, -1]
+        let made = Children.alone {
+            let made = unsafe pipe(&ends)
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            return made
+        }
+        try #require(made == 0)
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
+        // The test runner waits until nobody holds its output.
+        unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+        let words = ["python3", "-c", Self.script, handshake.rawValue]
+        var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]
+        defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
+        var pid: Int32 = 0
+        let code = Children.alone { unsafe posix_spawnp(&pid, "python3", &actions, nil, &arguments, environ) }
+        self.pid = pid
+        close(ends[1])
+        defer { close(ends[0]) }
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while unsafe read(ends[0], &byte, 1) == 1, byte != 0x0A { line.append(byte) }
+        try #require(code == 0)
+        self.port = try #require(Int(String(decoding: line, as: UTF8.self)))
+    }
+
+    deinit {
+        kill(self.pid, SIGKILL)
+        var status: Int32 = 0
+        _ = unsafe waitpid(self.pid, &status, 0)
+    }
+
+    func url(_ path: String) -> String { "http://127.0.0.1:\(self.port)\(path)" }
 }

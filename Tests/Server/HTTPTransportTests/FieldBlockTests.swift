@@ -68,3 +68,208 @@ struct FieldBlockTests {
         #expect(self.receive(&block, bytes: 33, into: nil) == .enhanceYourCalm)
     }
 }
+
+@Suite("The fields that come with every request of a connection")
+struct RepeatedFieldsTests {
+    private typealias Field = LibraryDeflater.Field
+
+    /// One connection twice: its blocks come whole to one session, and in two frames to the other, which never takes
+    /// fields as a whole.
+    private final class Twins {
+        let whole: SessionFixture
+        let halves: SessionFixture
+        private let deflater = LibraryDeflater(tableBytesMax: 4096)
+        private var number = 1
+
+        init(_ limits: TransportLimits = TransportLimits()) {
+            self.whole = SessionFixture(limits)
+            self.halves = SessionFixture(limits)
+        }
+
+        /// Sends a request to both, and takes what came of it.
+        func request(_ fields: [Field]) -> (whole: [String], halves: [String]) {
+            self.request(block: self.deflater.block(fields))
+        }
+
+        func request(block: [UInt8]) -> (whole: [String], halves: [String]) {
+            let middle = block.count / 2
+            // END_HEADERS is 4, END_STREAM 1.
+            self.whole.receive(ScriptedPeer.frame(1, flags: 5, stream: self.number, block))
+            self.halves.receive(ScriptedPeer.frame(1, flags: 1, stream: self.number, Array(block[..<middle])))
+            self.halves.receive(ScriptedPeer.frame(9, flags: 4, stream: self.number, Array(block[middle...])))
+            for session in [self.whole, self.halves] { _ = session.respond(Int32(self.number)) }
+            self.number += 2
+            let produced = (self.whole.produce(), self.halves.produce())
+            #expect(produced.0.map(\.payload) == produced.1.map(\.payload))
+            return (self.whole.takeEvents(), self.halves.takeEvents())
+        }
+    }
+
+    private static func field(_ name: String, _ value: String) -> Field {
+        Field(name: [UInt8](name.utf8), value: [UInt8](value.utf8), isSecret: name == "authorization")
+    }
+
+    private static func push(_ path: String, _ changes: [String: String] = [:]) -> [Field] {
+        let usual = [
+            (":method", "POST"), (":scheme", "https"), (":path", path), (":authority", "localhost"),
+            ("authorization", "bearer abc.def.ghi"), ("apns-topic", "com.example"), ("apns-push-type", "background"),
+            ("apns-priority", "5"), ("content-length", "0"), ("user-agent", "h2"),
+        ]
+        return usual.map { Self.field($0, changes[$0] ?? $1) }
+    }
+
+    private static func text(_ fields: [Field]) -> String {
+        func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+        let pseudo = [":method", ":path", ":authority"].map { name in
+            fields.first { text($0.name) == name }.map { text($0.value) } ?? ""
+        }
+        let regular = fields.filter { $0.name.first != UInt8(ascii: ":") }.map { "\(text($0.name))=\(text($0.value))" }
+        return "\(pseudo.joined(separator: " ")) \(regular.joined(separator: ",")) "
+    }
+
+    @Test("Each request has the fields that were sent, whichever of them changes, and whenever")
+    func everyChange() {
+        let twins = Twins()
+        var random = SplitMix64(seed: 25)
+        let values = ["", "a", "5", "a-value-of-some-length", "bearer.abc", "0"]
+        let names = ["authorization", "apns-topic", "apns-push-type", "apns-priority", "user-agent", ":authority"]
+        var changes: [String: String] = [:]
+        for number in 0..<600 {
+            // Mostly the same as before, so that runs are remembered between two changes.
+            if number % 7 == 6 {
+                changes[names[Int(random.next() % 6)]] = values[1 + Int(random.next() % 5)]
+                if random.next() % 4 == 0 { changes = [:] }
+            }
+            let fields = Self.push("/3/device/\(random.next())", changes)
+            let events = twins.request(fields)
+            #expect(events.whole == events.halves)
+            let expected = Self.text(fields)
+            #expect(events.whole.contains { $0.hasSuffix(expected) }, "request \(number): \(events.whole)")
+        }
+    }
+
+    /// Blocks behind some of the same fields, and the same block where it comes first.
+    private static let endings: [[UInt8]] = [
+        // A size of the table, which may only come first.
+        [0x20],
+        // :method once more, a pseudo-header field behind a regular one, no such entry, a string that is cut off.
+        [0x83], [0xFF, 0x40], [0x04, 0x85, 0x60],
+        // te: gzip
+        [0x00, 0x02, 0x74, 0x65, 0x04, 0x67, 0x7A, 0x69, 0x70],
+    ]
+
+    @Test("What follows is judged as if every field had been read", arguments: Self.endings)
+    func judges(ending: [UInt8]) {
+        let twins = Twins()
+        // POST, https, /, with a literal authority, and user-agent.
+        let block: [UInt8] = [0x83, 0x87, 0x84, 0x01, 0x01, 0x68, 0x0F, 0x2B, 0x01, 0x61]
+        for _ in 0..<9 {
+            let events = twins.request(block: block)
+            #expect(events.whole == events.halves && events.whole.contains { $0.contains("POST / h") })
+        }
+        let events = twins.request(block: block + ending)
+        #expect(events.whole == events.halves && !events.whole.contains { $0.contains("POST / h") })
+        #expect(twins.whole.isOver == twins.halves.isOver)
+    }
+
+    @Test("Repeated fields count towards the limit of a header list")
+    func listBytes() {
+        var limits = TransportLimits()
+        limits.headerListBytesMax = 600
+        let twins = Twins(limits)
+        for number in 0..<40 {
+            let path = "/" + String(repeating: "p", count: number * 10)
+            let events = twins.request(Self.push(path))
+            #expect(events.whole == events.halves)
+        }
+        #expect(twins.whole.times(.headerListBytesMax) > 0)
+        #expect(twins.whole.times(.headerListBytesMax) == twins.halves.times(.headerListBytesMax))
+    }
+}
+
+@Suite("The rules for the fields of a request")
+struct FieldRulesTests {
+    /// How many bytes are looked at: in pieces of eight and of sixteen, the last of which overlaps the one before it.
+    static let counts = Array(1...25) + [31, 32, 33, 47, 49]
+
+    private func admits(_ name: [UInt8], _ value: [UInt8]) -> Bool {
+        name.withByteView { name in
+            value.withByteView { value in
+                var rules = FieldRules.head
+                var note: UInt32 = 0
+                return rules.admit(name, value, &note) != nil
+            }
+        }
+    }
+
+    /// What RFC 9113 §8.2.1 forbids in a value, byte by byte.
+    private func isForbidden(_ byte: UInt8, atEnd: Bool) -> Bool {
+        switch byte {
+        case 0x09, 0x20: atEnd
+        case 0x00..<0x20, 0x7F: true
+        default: false
+        }
+    }
+
+    @Test("Every byte is judged alike at every place of a value, whatever its length", arguments: Self.counts)
+    func values(count: Int) {
+        for place in 0..<count {
+            for byte in UInt8.min...UInt8.max {
+                var value = [UInt8](repeating: UInt8(ascii: "v"), count: count)
+                value[place] = byte
+                let isForbidden = self.isForbidden(byte, atEnd: place == 0 || place == count - 1)
+                #expect(self.admits([UInt8]("x".utf8), value) == !isForbidden, "\(byte) at \(place) of \(count)")
+            }
+        }
+    }
+
+    @Test("Every byte is judged alike at every place of a path, whatever its length", arguments: Self.counts)
+    func paths(count: Int) {
+        for place in 0..<count {
+            for byte in UInt8.min...UInt8.max {
+                var value = [UInt8](repeating: UInt8(ascii: "/"), count: count)
+                value[place] = byte
+                let isVisible = byte > 0x20 && byte != 0x7F
+                #expect(self.admits([UInt8](":path".utf8), value) == isVisible, "\(byte) at \(place) of \(count)")
+            }
+        }
+    }
+
+    @Test("Every byte is judged alike at every place of a name, whatever its length", arguments: 1...25)
+    func names(count: Int) {
+        let allowed = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz".utf8)
+        for place in 0..<count {
+            // One with a colon at its beginning is another kind of field.
+            for byte in UInt8.min...UInt8.max where place > 0 || byte != UInt8(ascii: ":") {
+                var name = [UInt8](repeating: UInt8(ascii: "n"), count: count)
+                name[place] = byte
+                #expect(self.admits(name, []) == allowed.contains(byte), "\(byte) at \(place) of \(count)")
+            }
+        }
+        #expect(!self.admits([], []))
+    }
+
+    @Test("An authority has the signs of RFC 3986, a scheme begins with a letter")
+    func authorities() {
+        for text in ["", "h", "example.com:2197", "[::1]:2197", "a_b", "user@h", "%41"] {
+            #expect(self.admits([UInt8](":authority".utf8), [UInt8](text.utf8)), "\(text)")
+            #expect(self.admits([UInt8]("host".utf8), [UInt8](text.utf8)), "\(text)")
+        }
+        for text in ["h h", "h/", "h\"", "<h>", "h\\", "{h}", "\u{E9}"] {
+            #expect(!self.admits([UInt8](":authority".utf8), [UInt8](text.utf8)), "\(text)")
+        }
+        for text in ["https", "http", "coap+tcp"] { #expect(self.admits([UInt8](":scheme".utf8), [UInt8](text.utf8))) }
+        for text in ["", "1http", "ht tp", "+x"] { #expect(!self.admits([UInt8](":scheme".utf8), [UInt8](text.utf8))) }
+    }
+
+    @Test(
+        "A content-length is a number that fits 64 bits",
+        arguments: [
+            ("0", true), ("18446744073709551615", true), ("18446744073709551616", false), ("", false), ("-1", false),
+            ("+1", false), ("1 ", false), ("0x1", false),
+        ]
+    )
+    func contentLength(text: String, isGood: Bool) {
+        #expect(self.admits([UInt8]("content-length".utf8), [UInt8](text.utf8)) == isGood)
+    }
+}

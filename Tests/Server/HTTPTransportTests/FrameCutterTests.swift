@@ -179,3 +179,122 @@ struct FrameCutterTests {
         #expect(Self.parts(bytes, pieceBytes: 7) == expected)
     }
 }
+
+@Suite("The heads of answers", .timeLimit(.minutes(15)))
+struct AnswerHeadTests {
+    private typealias Peer = ScriptedPeer
+
+    /// Answers with the number of the stream in a field.
+    private static func answer(_ fixture: SessionFixture, _ number: Int32, body: StaticString? = nil) -> Bool {
+        let response = Response()
+        response.begin(status: 200)
+        response.add("x", Int64(number))
+        return fixture.session.respond(number, response, body: body.map { ByteView($0) })
+    }
+
+    private static func fields(_ frames: [Peer.Frame]) throws -> [Int: [String]] {
+        var decoder = FieldDecoder()
+        var memory = FieldDecoderMemory()
+        var fields: [Int: [String]] = [:]
+        for frame in frames where frame.type == 1 {
+            let read = frame.payload.withByteView { block in
+                var read: [String] = []
+                do throws(FieldDecoder.Fault) {
+                    try decoder.decode(block, isLast: true, in: &memory) { name, value, _ in
+                        read.append("\(name.string)=\(value.string)")
+                    }
+                    return read
+                } catch {
+                    return ["a fault"]
+                }
+            }
+            #expect(fields[frame.stream] == nil, "two heads for one stream")
+            fields[frame.stream] = read
+        }
+        return fields
+    }
+
+    @Test("Each answer has its own fields, whichever streams were reset before theirs left")
+    func resets() throws {
+        let fixture = SessionFixture()
+        for number in stride(from: 1, through: 11, by: 2) { fixture.receive(Peer.request("/wait", stream: number)) }
+        for number: Int32 in [5, 1, 11, 3, 9, 7] { #expect(Self.answer(fixture, number)) }
+        for number in [5, 11, 7] { fixture.receive(Peer.frame(3, stream: number, Peer.bytes(8))) }
+        let frames = fixture.produce()
+        let expected = [1, 3, 9].map { ($0, [":status=200", "x=\($0)"]) }
+        #expect(try Self.fields(frames) == Dictionary(uniqueKeysWithValues: expected))
+        // What was left of those that were reset is in nobody's way.
+        fixture.receive(Peer.request("/wait", stream: 13))
+        #expect(Self.answer(fixture, 13, body: "text"))
+        #expect(try Self.fields(fixture.produce()) == [13: [":status=200", "x=13"]])
+    }
+
+    @Test("A peer that takes a table of another size is told so, before the fields")
+    func tableSize() throws {
+        let fixture = SessionFixture(settings: Peer.setting(1, 0))
+        fixture.receive(Peer.request("/wait", stream: 1))
+        #expect(Self.answer(fixture, 1))
+        let head = try #require(fixture.produce().first { $0.type == 1 })
+        #expect(head.payload.first == 0x20)
+        #expect(try Self.fields([head]) == [1: [":status=200", "x=1"]])
+    }
+}
+
+@Suite("The sessions of a loop pack their frames into one buffer")
+struct SharedFrameBufferTests {
+    private typealias Peer = ScriptedPeer
+
+    @Test("Sessions that send a frame each in turn send what they would send alone")
+    func interleaved() {
+        let first = SessionFixture()
+        let fixtures = [first, SessionFixture(beside: first), SessionFixture(beside: first)]
+        var sent: [[UInt8]] = [[], [], []]
+        var bodies: [[UInt8]] = []
+        for (index, fixture) in fixtures.enumerated() {
+            // Windows larger than any body, so that nothing but the turn holds a frame back.
+            fixture.receive(Peer.update(1 << 20) + Peer.request("/wait", stream: 1) + Peer.request("/wait", stream: 3))
+            fixture.receive(Peer.update(stream: 1, 1 << 20) + Peer.update(stream: 3, 1 << 20))
+            let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7 &+ index * 85) }
+            bodies.append(body)
+            #expect(fixture.session.beginStreaming(1, Response()))
+            #expect(body.withByteView { fixture.session.write(1, $0) } == body.count)
+            fixture.session.finish(1)
+            #expect(fixture.respond(3, body: "short"))
+            fixture.receive(Peer.frame(6, [1, 2, 3, 4, 5, 6, 7, UInt8(index)]))
+        }
+        var turns = 0
+        while turns < 1000 {
+            var hasSent = false
+            for (index, fixture) in fixtures.enumerated() {
+                var output = ByteBuffer()
+                // One frame a turn.
+                fixture.session.produce(into: &output, bytesMax: 1)
+                sent[index] += output.view.array
+                hasSent = hasSent || !output.isEmpty
+            }
+            guard hasSent else { break }
+            turns += 1
+        }
+        #expect(turns > 8)
+        for (index, bytes) in sent.enumerated() {
+            let frames = Peer.frames(in: bytes)
+            let data = frames.filter { $0.type == 0 && $0.stream == 1 }.flatMap(\.payload)
+            #expect(data == bodies[index])
+            #expect(frames.filter { $0.type == 0 && $0.stream == 3 }.flatMap(\.payload) == Array("short".utf8))
+            #expect(frames.contains { $0.type == 6 && $0.payload == [1, 2, 3, 4, 5, 6, 7, UInt8(index)] })
+        }
+    }
+
+    @Test("A session that ends leaves the buffer to the others")
+    func ended() {
+        let first = SessionFixture()
+        do {
+            let second = SessionFixture(beside: first)
+            second.receive(Peer.request("/echo", stream: 1))
+            #expect(!second.produce().isEmpty)
+        }
+        first.receive(Peer.request("/wait", stream: 1))
+        #expect(first.respond(1, body: "still here"))
+        #expect(first.produce().contains { $0.type == 0 && $0.payload == Array("still here".utf8) })
+    }
+}

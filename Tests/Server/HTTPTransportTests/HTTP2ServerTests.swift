@@ -1,5 +1,6 @@
 import HTTPTransport
 import Testing
+import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2ServerTests {
@@ -161,5 +162,253 @@ struct HTTP2ServerTests {
         }
         #expect(error?.code == .addressInUse)
         #expect(error?.message.contains(taken) == true)
+    }
+}
+
+/// What a handler asks of a connection besides answers.
+@Suite(.timeLimit(.minutes(15)))
+struct HTTP2VerbTests {
+    private typealias Peer = ScriptedPeer
+
+    private static let acknowledgement = Peer.frame(4, flags: 1)
+
+    private static func fixture(openStreams: Int) -> SessionFixture {
+        let fixture = SessionFixture()
+        for index in 0..<openStreams { fixture.receive(Peer.request("/wait", stream: 1 + 2 * index)) }
+        _ = fixture.takeEvents()
+        return fixture
+    }
+
+    @Test("Another stream limit is announced, and holds once it is acknowledged")
+    func streamLimit() throws {
+        let fixture = Self.fixture(openStreams: 1)
+        #expect(fixture.session.setStreamLimit(2))
+        let settings = try #require(fixture.produce().first { $0.type == 4 })
+        #expect(settings.flags == 0)
+        #expect(settings.payload == Peer.setting(3, 2))
+        for stream in [3, 5, 7] { fixture.receive(Peer.request("/wait", stream: stream)) }
+        #expect(fixture.produce().isEmpty, "the peer had not acknowledged the limit")
+        fixture.receive(Self.acknowledgement)
+        fixture.receive(Peer.request("/wait", stream: 9))
+        let refusal = try #require(fixture.produce().first)
+        #expect((refusal.type, refusal.stream, refusal.errorCode) == (3, 9, 7))
+        for stream in [1, 3, 5] { #expect(fixture.respond(Int32(stream))) }
+        _ = fixture.produce()
+        fixture.receive(Peer.request("/wait", stream: 11))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.session.setStreamLimit(1000))
+        #expect(fixture.produce().map(\.payload) == [Peer.setting(3, 1000)])
+        fixture.receive(Peer.request("/wait", stream: 13))
+        #expect(fixture.produce().isEmpty, "a higher limit holds at once")
+        #expect(!fixture.isOver)
+    }
+
+    @Test("A limit that changes before the first frame has left is announced after it")
+    func earlyStreamLimit() {
+        let fixture = SessionFixture(hasBegun: false)
+        #expect(fixture.session.setStreamLimit(1))
+        let settings = fixture.produce().filter { $0.type == 4 }
+        #expect(settings.count == 2)
+        #expect(settings.first?.payload[6..<12] == Peer.setting(3, 1000)[...])
+        #expect(settings.last?.payload == Peer.setting(3, 1))
+    }
+
+    private static func window(_ bytes: UInt32, streams: UInt32 = 1000) -> [UInt8] {
+        Peer.setting(3, streams) + Peer.setting(4, bytes)
+    }
+
+    @Test("Another stream window is announced, is not opened by what comes, and the usual one lets all go on")
+    func streamWindow() throws {
+        let fixture = Self.fixture(openStreams: 0)
+        fixture.receive(Peer.request("/echo", stream: 1, ended: false))
+        fixture.receive(Peer.frame(0, stream: 1, [UInt8]("before".utf8)))
+        #expect(fixture.session.setStreamWindow(6))
+        #expect(fixture.produce().map(\.payload) == [Self.window(6)])
+        fixture.receive(Self.acknowledgement)
+        fixture.receive(Peer.request("/echo", stream: 3, ended: false))
+        fixture.receive(Peer.frame(0, stream: 3, [UInt8]("during".utf8)))
+        #expect(fixture.produce().isEmpty, "no WINDOW_UPDATE for the stream or the connection")
+        #expect(fixture.session.setStreamWindow(nil))
+        #expect(fixture.produce().map(\.payload) == [Self.window(65_535)])
+        // DATA may come before the acknowledgement, as some clients send them.
+        for stream in [1, 3] { fixture.receive(Peer.frame(0, flags: 1, stream: stream, [UInt8](" and after".utf8))) }
+        fixture.receive(Self.acknowledgement)
+        let bodies = fixture.produce().filter { $0.type == 0 }.map { String(decoding: $0.payload, as: UTF8.self) }
+        #expect(bodies == ["before and after", "during and after"])
+        #expect(!fixture.isOver)
+    }
+
+    @Test("A window is announced behind the number of streams that was last announced, and after the first frame")
+    func earlyStreamWindow() {
+        let fixture = SessionFixture(hasBegun: false)
+        #expect(fixture.session.setStreamWindow(0))
+        #expect(fixture.session.setStreamLimit(1))
+        #expect(fixture.session.setStreamWindow(nil))
+        let settings = fixture.produce().filter { $0.type == 4 }.map(\.payload)
+        #expect(settings.count == 4)
+        #expect(settings.first?[6..<18] == (Peer.setting(3, 1000) + Peer.setting(4, 65_535))[...])
+        #expect(settings.dropFirst() == [Self.window(0), Peer.setting(3, 1), Self.window(65_535, streams: 1)])
+    }
+
+    @Test("A peer that acknowledges nothing is told no more than so many windows, and none after the end")
+    func streamWindowsAreBounded() {
+        let fixture = SessionFixture()
+        let areTaken = (0...StreamLimit.unacknowledgedMax).map { fixture.session.setStreamWindow($0) }
+        #expect(areTaken.filter { $0 }.count == StreamLimit.unacknowledgedMax)
+        #expect(areTaken.last == false)
+        #expect(fixture.produce().map(\.payload) == (0..<32).map { Self.window($0) })
+        fixture.session.end()
+        #expect(!fixture.session.setStreamWindow(nil))
+    }
+
+    @Test("Of a stream that is held back nothing is left when its peer gives up, or its time is over")
+    func abandonedStreams() {
+        let fixture = Self.fixture(openStreams: 0)
+        #expect(fixture.session.setStreamWindow(3))
+        _ = fixture.produce()
+        fixture.receive(Self.acknowledgement)
+        for stream in [1, 3] {
+            fixture.receive(Peer.request("/echo", stream: stream, ended: false))
+            fixture.receive(Peer.frame(0, stream: stream, [1, 2, 3]))
+        }
+        #expect(fixture.session.heldBytes > 0)
+        #expect(fixture.memory.requestBytes.held == fixture.session.heldBytes)
+        fixture.receive(Peer.frame(3, stream: 1, Peer.bytes(8)))
+        #expect(fixture.memory.streams.usedCount == 1)
+        #expect(fixture.passSeconds(60))
+        #expect(fixture.produce().isEmpty)
+        #expect(fixture.passSeconds(1))
+        let ends = fixture.produce()
+        #expect(ends.map(\.type) == [3] && ends.map(\.stream) == [3] && ends.map(\.errorCode) == [8])
+        #expect(fixture.times(.requestSeconds) == 1)
+        // What is held is told with what comes next.
+        fixture.receive(Peer.frame(6, [UInt8](repeating: 0, count: 8)))
+        #expect(fixture.session.heldBytes == 0)
+        #expect(fixture.memory.requestBytes.held == 0)
+        #expect(fixture.memory.streams.usedCount == 0)
+        #expect(!fixture.isOver)
+    }
+
+    @Test("A reset ends a waiting or streaming stream with its code, and no other", arguments: HTTP2ErrorCode.allCases)
+    func reset(_ code: HTTP2ErrorCode) {
+        let fixture = Self.fixture(openStreams: 3)
+        #expect(fixture.session.beginStreaming(3, Response()))
+        #expect(fixture.respond(5))
+        _ = fixture.produce()
+        for stream: Int32 in [1, 3, 5, 9] { fixture.session.reset(stream, code: code) }
+        let frames = fixture.produce()
+        #expect(frames.map(\.type) == [3, 3])
+        #expect(frames.map(\.stream) == [1, 3])
+        #expect(frames.map(\.errorCode) == [Int(code.number), Int(code.number)])
+        #expect(fixture.takeEvents() == ["closed 1", "closed 3"])
+        #expect(!fixture.isOver)
+    }
+
+    @Test("GOAWAY says how far it goes, and leaves open, refuses or drops the streams in flight")
+    func goAway() {
+        let rows: [(inFlight: StreamsInFlight, last: Int, closed: [String], isOver: Bool, isAnswered: Bool)] = [
+            (.finished, 5, [], false, true), (.refused(from: 3), 1, ["closed 3", "closed 5"], false, true),
+            (.refused(from: 1), 0, ["closed 1", "closed 3", "closed 5"], true, false), (.dropped, 5, [], true, true),
+        ]
+        for row in rows {
+            let fixture = Self.fixture(openStreams: 3)
+            let text = ByteView("{\"reason\":\"Shutdown\"}")
+            fixture.session.goAway(debugData: text, code: .enhanceYourCalm, inFlight: row.inFlight)
+            let frames = fixture.produce()
+            #expect(frames.count == 1, "\(row.inFlight)")
+            #expect(frames.first?.errorCode == 11, "\(row.inFlight)")
+            #expect(frames.first.map { Peer.number($0.payload[0..<4]) } == row.last, "\(row.inFlight)")
+            #expect(frames.first.map { Array($0.payload[8...]) } == text.array, "\(row.inFlight)")
+            #expect(Set(fixture.takeEvents()) == Set(row.closed), "\(row.inFlight)")
+            #expect(fixture.isOver == row.isOver, "\(row.inFlight)")
+            #expect(fixture.respond(1) == row.isAnswered, "\(row.inFlight)")
+            fixture.session.end()
+            #expect(!fixture.session.setStreamLimit(1))
+        }
+    }
+
+    @Test("Error codes have the numbers of RFC 9113")
+    func errorCodes() {
+        #expect(HTTP2ErrorCode.allCases.map(\.number) == Array(0...13))
+        #expect(HTTP2ErrorCode.refusedStream.number == 7 && HTTP2ErrorCode.enhanceYourCalm.number == 11)
+    }
+}
+
+/// Limits that need a socket and real time; those of one session are tested without either.
+@Suite(.serialized, .timeLimit(.minutes(15)))
+struct TimeLimitTests {
+    @Test("A connection without requests is told GOAWAY and ended; one with a request stays")
+    func idle() async throws {
+        var limits = TransportLimits()
+        limits.idleSeconds = 1
+        let server = try TestServer(limits)
+        let busy = try server.peer()
+        // Acknowledges them, so that this wait may last.
+        #expect(busy.frame(type: 4) != nil)
+        busy.send(ScriptedPeer.request("/wait", stream: 1))
+        await server.log.wait(for: "waiting 1")
+        let peer = try server.peer()
+        TestServer.expectServed(peer)
+        #expect(peer.frame(type: 7)?.errorCode == 0)
+        #expect(peer.hasEnded())
+        try server.expectServed()
+        let other = try server.peer()
+        other.send(ScriptedPeer.request("/release", stream: 1))
+        #expect(busy.body(stream: 1) == [UInt8]("released".utf8))
+    }
+
+    @Test("An answer that is not taken in time is reset, and the connection goes on")
+    func responseNotTaken() throws {
+        var limits = TransportLimits()
+        limits.responseSeconds = 1
+        let server = try TestServer(limits)
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))
+        peer.send(ScriptedPeer.request("/big", stream: 1))
+        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 8)
+        peer.send(ScriptedPeer.request("/echo", stream: 3))
+        #expect(peer.body(stream: 3) == [])
+    }
+
+    @Test(
+        "A request of HTTP/1.1 that stops coming is answered 408 once, and its connection ends",
+        arguments: ["G", "GET /echo HTTP/1.1\r\nHo", "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na"]
+    )
+    func requestStops(sent: String) throws {
+        var limits = TransportLimits()
+        limits.requestSeconds = 1
+        let server = try TestServer(limits)
+        let peer = try ScriptedPeer(server.address)
+        peer.send(sent)
+        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 408 Request Timeout\r\n") == true)
+        #expect(peer.text(through: "\n") == "The request took too long to arrive.\n")
+        #expect(peer.hasEnded())
+        #expect(server.times(.requestSeconds) == 1)
+        try server.expectServed()
+    }
+
+    @Test("A peer whose socket takes nothing is ended, and others are served")
+    func writeStall() async throws {
+        var limits = TransportLimits()
+        limits.writeStallSeconds = 1
+        limits.queuedBytesPerConnectionMax = 67_108_864
+        let server = try TestServer(limits)
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
+        peer.send(ScriptedPeer.update(0x7000_0000))
+        for index in 0..<60 { peer.send(ScriptedPeer.request("/big", stream: index * 2 + 1)) }
+        await server.log.wait(for: "connection closed")
+        try server.expectServed()
+        #expect(peer.hasEnded())
+    }
+
+    @Test("The handler hears that a streaming response was taken")
+    func streamDrained() async throws {
+        var limits = TransportLimits()
+        limits.streamingBytesSoftMax = 10_000
+        let server = try TestServer(limits)
+        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))
+        peer.send(ScriptedPeer.request("/fill", stream: 1))
+        await server.log.wait(for: "filled 1")
+        peer.send(ScriptedPeer.update(stream: 1, 16_000))
+        await server.log.wait(for: "drained 1")
     }
 }

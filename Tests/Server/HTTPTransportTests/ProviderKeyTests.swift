@@ -2,6 +2,7 @@ import Foundation
 import HTTPTransport
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Signing with a provider's key", .serialized, .timeLimit(.minutes(15)))
 final class ProviderKeyTests {
@@ -101,5 +102,110 @@ final class ProviderKeyTests {
         let password = ["-passout", "pass:secret"]
         #expect(try self.openssl(["pkcs8", "-topk8", "-in", source, "-out", file] + password) == 0)
         #expect(self.fault(file)?.message.hasPrefix("\(file) holds no private key in PEM without a password") == true)
+    }
+}
+
+@Suite("Verifying a provider's signature", .timeLimit(.minutes(15)))
+final class ProviderPublicKeyTests {
+    private let folder: String
+
+    init() throws {
+        self.folder = NSTemporaryDirectory() + "wakegate-public-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: self.folder, withIntermediateDirectories: false)
+        try DevelopmentCertificates.make(in: self.folder)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: self.folder) }
+
+    private func bytes(_ name: String) throws -> [UInt8] {
+        Array(try Data(contentsOf: URL(fileURLWithPath: "\(self.folder)/\(name)")))
+    }
+
+    private func fault(_ pem: [UInt8]) -> String? {
+        do throws(TransportError) {
+            _ = try ProviderPublicKey(pem: pem, file: "k.p8")
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    @Test("The public key, and the private one, take what was signed, and nothing that differs in a bit")
+    func verifies() throws {
+        let message = Array("head.claims".utf8)
+        let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")
+        for name in ["provider.pub.pem", "provider.p8"] {
+            let key = try ProviderPublicKey(pem: try self.bytes(name), file: name)
+            #expect(message.withByteView { key.verifies($0, signature: signature) })
+            for index in 0..<64 {
+                var other = signature
+                other[index] ^= 1
+                #expect(!message.withByteView { key.verifies($0, signature: other) }, "byte \(index)")
+            }
+            #expect(!Array("head.claimz".utf8).withByteView { key.verifies($0, signature: signature) })
+            #expect(!message.withByteView { key.verifies($0, signature: [UInt8](repeating: 0, count: 64)) })
+            #expect(!message.withByteView { key.verifies($0, signature: Array(signature.dropLast())) })
+            #expect(!message.withByteView { key.verifies($0, signature: []) })
+        }
+    }
+
+    @Test("Another key does not take it")
+    func other() throws {
+        let message = Array("head.claims".utf8)
+        let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")
+        let key = try ProviderPublicKey(pem: try self.bytes("ca.key"), file: "ca.key")
+        #expect(!message.withByteView { key.verifies($0, signature: signature) })
+    }
+
+    @Test("Only the public half is written, also of a private key and with text before it")
+    func publicOnly() throws {
+        let published = try self.bytes("provider.pub.pem")
+        let key = try ProviderPublicKey(pem: Array("Team: T\n\n".utf8) + (try self.bytes("provider.p8")), file: "k")
+        #expect(key.pem == published)
+    }
+
+    @Test("What holds no P-256 key is named with the remedy")
+    func faults() throws {
+        #expect(self.fault(Array("no key".utf8))?.hasPrefix("k.p8 holds no key in PEM without a password") == true)
+        #expect(self.fault([])?.contains("name the .p8 file that Apple gave you") == true)
+        #expect(self.fault(try self.bytes("ca.pem"))?.hasPrefix("k.p8 holds no key in PEM") == true)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        process.arguments = ["genpkey", "-algorithm", "ED25519", "-out", "\(self.folder)/other.pem"]
+        try process.start()
+        process.waitUntilExit()
+        #expect(
+            self.fault(try self.bytes("other.pem"))
+                == "k.p8 holds a key of another kind than P-256; name the .p8 file that Apple gave you."
+        )
+    }
+}
+
+@Suite("Message authentication codes")
+struct MessageCodeTests {
+    private func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    @Test("The codes are those of RFC 4231")
+    func vectors() throws {
+        let first = try MessageCode.make(Array("Hi There".utf8), key: Array(repeating: 0x0b, count: 20))
+        #expect(self.hexadecimal(first) == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
+        let second = try MessageCode.make(Array("what do ya want for nothing?".utf8), key: Array("Jefe".utf8))
+        #expect(self.hexadecimal(second) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
+    }
+
+    @Test("Codes are the same only when every byte is, and the lengths are")
+    func equality() {
+        let code = [UInt8](0..<32)
+        #expect(MessageCode.isEqual(code, code))
+        for index in code.indices {
+            var other = code
+            other[index] ^= 0x80
+            #expect(!MessageCode.isEqual(code, other))
+        }
+        #expect(!MessageCode.isEqual(code, Array(code.dropLast())))
+        #expect(!MessageCode.isEqual(Array(code.dropLast()), code))
+        #expect(!MessageCode.isEqual(code, []))
     }
 }

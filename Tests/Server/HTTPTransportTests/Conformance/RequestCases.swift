@@ -246,3 +246,240 @@ extension ConformanceCase {
         ),
     ]
 }
+
+/// RFC 9113 §5: the states of a stream, its number, priorities, errors and extensions.
+extension ConformanceCase {
+    static let states = Self.idle + Self.halfClosed + Self.closedStates + Self.numbers + Self.prioritiesAndErrors
+
+    private static let priority = Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15])
+    private static let reset = Peer.frame(.reset, stream: 1, Peer.bytes(.cancel))
+    private static let data = Peer.frame(.data, Flags.endStream, stream: 1, [1])
+    private static let trailers = Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b"))
+    private static let continuation = Peer.frame(.continuation, Flags.endHeaders, stream: 1, [0x82])
+    private static let update = Peer.update(stream: 1, 1)
+
+    private static let idle: [ConformanceCase] = [
+        .init("5.1", "idle: DATA", Self.data, .connectionError([.protocolError, .streamClosed])),
+        .init("5.1", "idle: RST_STREAM", Self.reset, .connectionError(.protocolError)),
+        .init("5.1", "idle: WINDOW_UPDATE", Self.update, .connectionError(.protocolError)),
+        .init("5.1", "idle: CONTINUATION", Self.continuation, .connectionError(.protocolError)),
+        .init("5.1", "idle: PRIORITY", Self.priority, .ignored),
+        .init(
+            "5.1",
+            "idle: PRIORITY, then a request on a lower stream",
+            Peer.frame(.priority, stream: 5, [0, 0, 0, 0, 15]) + Self.closed,
+            .answered(200)
+        ),
+    ]
+
+    private static let halfClosed: [ConformanceCase] = [
+        .init("5.1", "half-closed (remote): DATA", after: Self.waiting, Self.data, .connectionError(.streamClosed)),
+        .init(
+            "5.1",
+            "half-closed (remote): HEADERS",
+            after: Self.waiting,
+            Self.trailers,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "half-closed (remote): CONTINUATION",
+            after: Self.waiting,
+            Self.continuation,
+            .connectionError([.protocolError, .streamClosed])
+        ),
+        .init("5.1", "half-closed (remote): WINDOW_UPDATE", after: Self.waiting, Self.update, .ignored),
+        .init("5.1", "half-closed (remote): PRIORITY", after: Self.waiting, Self.priority, .ignored),
+        .init("5.1", "half-closed (remote): RST_STREAM", after: Self.waiting, Self.reset, .ignored),
+    ]
+
+    /// What comes on a stream that is over may be discarded, or be a connection error, as RFC 9113 §5.1 has it. DATA
+    /// and HEADERS are an error wherever none can be under way, and discarded after a RST_STREAM of ours.
+    private static let closedStates: [ConformanceCase] = [
+        .init("5.1", "closed: DATA", after: Self.closed, Self.data, .connectionError(.streamClosed)),
+        .init(
+            "5.1",
+            "half-closed (remote) or closed: DATA right behind the request",
+            Self.closed + Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed: DATA, with newer streams",
+            after: Self.closed + Peer.request("/wait", stream: 3),
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed: DATA, after the server has reset another stream",
+            after: Self.closed + Self.resetByServer(stream: 3),
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init("5.1", "closed: HEADERS", after: Self.closed, Self.trailers, .connectionError(.streamClosed)),
+        .init("5.1", "closed: a second request", after: Self.closed, Self.closed, .connectionError(.streamClosed)),
+        .init(
+            "5.1",
+            "closed: CONTINUATION",
+            after: Self.closed,
+            Self.continuation,
+            .connectionError([.protocolError, .streamClosed])
+        ),
+        .init("5.1", "closed: WINDOW_UPDATE", after: Self.closed, Self.update, .ignored),
+        .init("5.1", "closed: RST_STREAM", after: Self.closed, Self.reset, .ignored),
+        .init("5.1", "closed: PRIORITY", after: Self.closed, Self.priority, .ignored),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: DATA",
+            after: Self.open + Self.reset,
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: DATA right behind it",
+            Self.open + Self.reset + Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the server's RST_STREAM, then by the client's: DATA",
+            after: Self.resetByServer + Self.reset,
+            Self.data,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: HEADERS",
+            after: Self.open + Self.reset,
+            Self.trailers,
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: CONTINUATION",
+            after: Self.open + Self.reset,
+            Self.continuation,
+            .connectionError([.protocolError, .streamClosed])
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: WINDOW_UPDATE",
+            after: Self.open + Self.reset,
+            Self.update,
+            .ignored
+        ),
+        .init(
+            "5.1",
+            "closed by the client's RST_STREAM: RST_STREAM",
+            after: Self.open + Self.reset,
+            Self.reset,
+            .ignored
+        ),
+        .init("5.1", "closed by the server's RST_STREAM: DATA", after: Self.resetByServer, Self.data, .ignored),
+        .init(
+            "5.1",
+            "closed by the server's RST_STREAM: trailers",
+            after: Self.resetByServer,
+            Self.trailers,
+            .ignored
+        ),
+        .init(
+            "5.1",
+            "closed by the server's RST_STREAM: WINDOW_UPDATE",
+            after: Self.resetByServer,
+            Self.update,
+            .ignored
+        ),
+        .init("5.1", "closed by the server's RST_STREAM: RST_STREAM", after: Self.resetByServer, Self.reset, .ignored),
+    ]
+
+    /// A request that is malformed before it has ended.
+    private static let resetByServer = Self.resetByServer(stream: 1)
+
+    private static func resetByServer(stream: Int) -> [UInt8] {
+        let block = Peer.headers("/echo", isPost: true) + Peer.field("X", "1")
+        return Peer.frame(.headers, Flags.endHeaders, stream: stream, block)
+    }
+
+    private static let numbers: [ConformanceCase] = [
+        .init("5.1.1", "HEADERS on an even number", Peer.request("/echo", stream: 2), .connectionError(.protocolError)),
+        .init(
+            "5.1.1",
+            "HEADERS on an even number that is lower than another",
+            Peer.request("/wait", stream: 5) + Peer.request("/echo", stream: 2),
+            .connectionError(.protocolError)
+        ),
+        .init(
+            "5.1.1",
+            "HEADERS on a number that was skipped",
+            Peer.request("/wait", stream: 5) + Peer.request("/echo", stream: 3),
+            .connectionError(.protocolError)
+        ),
+        .init(
+            "5.1.1",
+            "DATA on a number that was skipped",
+            after: Peer.request("/wait", stream: 5),
+            Peer.frame(.data, stream: 3, [1]),
+            .connectionError(.streamClosed)
+        ),
+        .init(
+            "5.1.1",
+            "the first request on another number than 1",
+            Peer.request("/echo", stream: 77),
+            stream: 77,
+            .answered(200)
+        ),
+    ]
+
+    private static let prioritiesAndErrors: [ConformanceCase] = [
+        .init(
+            "5.3",
+            "PRIORITY on a stream that depends on one that is not there",
+            Self.waiting + Peer.frame(.priority, stream: 1, [0, 0, 0, 99, 15]),
+            .ignored
+        ),
+        .init(
+            "5.3",
+            "PRIORITY that is exclusive, of the greatest weight",
+            Self.waiting + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
+            .ignored
+        ),
+        .init(
+            "5.3",
+            "HEADERS with a priority",
+            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0, 0, 0, 0, 0] + Peer.headers("/echo")),
+            .answered(200)
+        ),
+        .init(
+            "5.3",
+            "HEADERS with an exclusive dependency on a stream that is not there",
+            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0x80, 0, 0, 9, 9] + Peer.headers("/echo")),
+            .answered(200)
+        ),
+        // RFC 9113 keeps priorities for the sake of clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2 does.
+        .init(
+            "5.3",
+            "HEADERS that depend on their own stream",
+            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0, 0, 0, 1, 15] + Peer.headers("/echo")),
+            .connectionError(.protocolError)
+        ),
+        .init(
+            "5.3",
+            "PRIORITY that depends on its own stream",
+            Self.waiting + Peer.frame(.priority, stream: 1, [0, 0, 0, 1, 15]),
+            .connectionError(.protocolError)
+        ),
+        .init("5.4.1", "a PING that is wrong", Peer.frame(.ping, [1, 2, 3]), .connectionError(.frameSizeError)),
+        .init("5.4.2", "RST_STREAM twice", Self.waiting + Self.reset + Self.reset, .ignored),
+        .init(
+            "5.5",
+            "an extension's frame within a field block",
+            Self.begun + Peer.frame(.unknown, stream: 1),
+            .connectionError(.protocolError)
+        ),
+        .init("5.5", "an extension's setting", Peer.frame(.settings, Peer.setting(0x42, 7)), .ignored),
+        .init("5.5", "an extension's frame on a stream", Self.waiting + Peer.frame(.unknown, stream: 1, [1]), .ignored),
+    ]
+}

@@ -1,7 +1,10 @@
+import Foundation
 import Glibc
 import HTTPTransport
+import Platform
 import Testing
 import WakeGateTestKit
+import Wire
 
 /// Every call that the transport makes of the system and of OpenSSL, failed at every place.
 @Suite("The transport, each of whose steps fails", .timeLimit(.minutes(15)))
@@ -149,5 +152,360 @@ struct TransportFaultTests {
         #expect(faults.openDescriptors == 0, "\(step) \(number) fails with \(error)")
         #expect(faults.wrongCloses == 0, "\(step) \(number) fails with \(error)")
         return faults.met > 0
+    }
+}
+
+/// A server whose one loop meets faults, and what a client does with it.
+final class FaultScene {
+    enum Language: CaseIterable {
+        case http2, http2OverTLS, http1
+    }
+
+    static let bigBytes = 24_000
+
+    let faults = SystemFaults()
+    let ledger = RequestLedger()
+    let server: HTTPServer
+    private let language: Language
+    /// How many calls had failed when the faults ended.
+    private(set) var faultsMet = 0
+
+    init(_ language: Language, tls: TLSContext?) throws {
+        let (faults, ledger) = (self.faults, self.ledger)
+        self.language = language
+        self.server = try HTTPServer(
+            listeners: [Listener(address: try .parse("127.0.0.1:0"), tls: language == .http2OverTLS ? tls : nil)],
+            loopCount: 1
+        ) { LedgerHandler($0, ledger, faults) }
+        try self.server.start()
+        self.server.loops[0].wake()
+        self.ledger.waitForJoin()
+    }
+
+    deinit { self.server.stop() }
+
+    /// A context that any client of a test believes.
+    static func makeContext() throws -> TLSContext {
+        let folder = NSTemporaryDirectory() + "wakegate-faults-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try DevelopmentCertificates.make(in: folder)
+        return try TLSContext(certificateChainFile: folder + "/server.pem", privateKeyFile: folder + "/server.key")
+    }
+
+    /// A second passes on the loop's clock.
+    func passTime() {
+        self.faults.advance(milliseconds: 1000)
+        self.server.loops[0].wake()
+    }
+
+    /// A client; when nothing comes for a while it has time pass, as long as that may change anything. The next second
+    /// passes once the loop has seen the last, or is not to be woken: on a busy machine a client must not be timed out
+    /// by seconds that its server had no turn in.
+    func peer() throws -> ScriptedPeer {
+        var (seconds, quiet, seen) = (0, 0, -1)
+        let tls = self.language == .http2OverTLS ? TLSClient() : nil
+        return try ScriptedPeer(self.server.boundAddresses[0], tls: tls) { [unowned self] in
+            quiet += 1
+            let wakes = self.ledger.wakes
+            guard wakes > seen || quiet >= Self.quietMax else { return true }
+            (quiet, seen) = (0, wakes)
+            seconds += 1
+            self.passTime()
+            return seconds < 400
+        }
+    }
+
+    /// So many moments without a turn of the loop are taken for its being unable to be woken.
+    private static let quietMax = 40
+
+    // MARK: What the client does
+
+    /// Talks to the server until all is said or the connection has ended.
+    ///
+    /// - Returns: whether all was said, and answered as it should be.
+    func talk(_ peer: ScriptedPeer) -> Bool {
+        self.language == .http1 ? self.talkHTTP1(peer) : self.talkHTTP2(peer)
+    }
+
+    private func talkHTTP2(_ peer: ScriptedPeer) -> Bool {
+        peer.beginHTTP2()
+        guard peer.frame(type: 4) != nil, self.echo(peer, stream: 1) else { return false }
+        for (stream, path) in [(3, "/stream"), (5, "/wait"), (7, "/hold")] {
+            peer.send(ScriptedPeer.request(path, stream: stream))
+        }
+        let bodies = peer.bodies(streams: [3, 5])
+        guard bodies == [3: "first last", 5: "waited"] else { return false }
+        peer.send(ScriptedPeer.frame(3, stream: 7, ScriptedPeer.bytes(8)))
+        peer.send(ScriptedPeer.request("/big", stream: 9))
+        guard peer.body(stream: 9)?.count == Self.bigBytes else { return false }
+        for (stream, path) in [(11, "/pause"), (13, "/last")] {
+            peer.send(ScriptedPeer.request(path, stream: stream))
+            guard peer.body(stream: stream) == [] else { return false }
+        }
+        return peer.hasEnded()
+    }
+
+    private func echo(_ peer: ScriptedPeer, stream: Int) -> Bool {
+        peer.send(ScriptedPeer.request("/echo", stream: stream, ended: false))
+        peer.send(ScriptedPeer.frame(0, flags: 1, stream: stream, [UInt8]("alive".utf8)))
+        return peer.body(stream: stream) == [UInt8]("alive".utf8)
+    }
+
+    private func talkHTTP1(_ peer: ScriptedPeer) -> Bool {
+        guard self.echoHTTP1(peer) else { return false }
+        for (path, end) in [("/stream", "\r\n0\r\n\r\n"), ("/wait", "waited")] {
+            peer.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+            guard peer.text(through: end)?.hasPrefix("HTTP/1.1 200 ") == true else { return false }
+        }
+        peer.send("GET /big HTTP/1.1\r\nHost: h\r\n\r\n")
+        guard peer.text(through: "\r\n\r\n" + String(repeating: "a", count: Self.bigBytes)) != nil else { return false }
+        for path in ["/pause", "/last"] {
+            peer.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+            guard peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 200 ") == true else { return false }
+        }
+        return peer.hasEnded()
+    }
+
+    private func echoHTTP1(_ peer: ScriptedPeer) -> Bool {
+        peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n")
+        peer.send("alive")
+        return peer.text(through: "\r\n\r\nalive")?.hasPrefix("HTTP/1.1 200 ") == true
+    }
+
+    /// Whether somebody new is served.
+    private func serves() throws -> Bool {
+        let peer = try self.peer()
+        if self.language == .http1 { return self.echoHTTP1(peer) }
+        peer.beginHTTP2()
+        return self.echo(peer, stream: 1)
+    }
+
+    // MARK: What must hold
+
+    /// Ends the faults, and looks whether all is as it should be.
+    ///
+    /// - Returns: what is not.
+    func verdict() throws -> [String] {
+        var violations: [String] = []
+        func expectNoConnection(_ when: String) {
+            if !self.ledger.waitForNoConnection(passTime: self.passTime) { violations.append("a connection \(when)") }
+            if self.server.connectionCounts != [0] { violations.append("a counted connection \(when)") }
+            if self.faults.openDescriptors != 0 { violations.append("an open descriptor \(when)") }
+        }
+        // Connections end with the faults that are.
+        expectNoConnection("after the client's end")
+        self.faultsMet = self.faults.met
+        self.faults.failNothing()
+        if try !self.serves() { violations.append("nobody new is served") }
+        expectNoConnection("after that")
+        self.server.stop()
+        violations += self.ledger.faults
+        if self.faults.wrongCloses != 0 { violations.append("a descriptor of another was closed") }
+        return violations
+    }
+}
+
+/// What became of every request that reached a handler, and of every connection: a promise that was broken is noted.
+/// The loop's thread writes it, and the test's waits.
+final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
+    private enum Account {
+        case open
+        case answered, closed
+    }
+
+    private let monitor = Monitor()
+    private var accounts: [StreamID: Account] = [:]
+    private var endedConnections: Set<ConnectionID> = []
+    private var broken: [String] = []
+    private var hasJoined = false
+    private var connectionCount = 0
+    private var requestCount = 0
+    private var wakeCount = 0
+    /// What the loop's thread is to do when it is woken.
+    private var order: (@Sendable (EventLoop) -> Void)?
+
+    /// How often the loop was woken.
+    var wakes: Int { self.monitor.withLock { self.wakeCount } }
+
+    // MARK: The loop's thread
+
+    func joined() { self.change { self.hasJoined = true } }
+
+    func turnEnded(connectionCount: Int) { self.change { self.connectionCount = connectionCount } }
+
+    func woken(_ loop: EventLoop) {
+        self.monitor.withLock {
+            defer { self.order = nil }
+            return self.order
+        }?(loop)
+        self.change { self.wakeCount += 1 }
+    }
+
+    func received(_ stream: StreamID) {
+        self.change {
+            self.requestCount += 1
+            if self.accounts.updateValue(.open, forKey: stream) != nil { self.broken.append("\(stream) came twice") }
+            if self.endedConnections.contains(stream.connection) { self.broken.append("\(stream) came behind the end") }
+        }
+    }
+
+    /// - Parameter isTaken: what the transport said to the answer.
+    func answered(_ stream: StreamID, isTaken: Bool) {
+        self.change {
+            switch (self.accounts[stream], isTaken) {
+            case (.open, true): self.accounts[stream] = .answered
+            case (.closed, false): ()
+            case (let account, _): self.broken.append("\(stream), \(account as Any), was answered: \(isTaken)")
+            }
+        }
+    }
+
+    func closed(_ stream: StreamID) {
+        self.change {
+            let account = self.accounts.updateValue(.closed, forKey: stream)
+            if case .open? = account { return }
+            self.broken.append("\(stream), \(account as Any), was closed")
+        }
+    }
+
+    func connectionClosed(_ connection: ConnectionID) {
+        self.change {
+            if !self.endedConnections.insert(connection).inserted { self.broken.append("\(connection) ended twice") }
+            for (stream, account) in self.accounts where stream.connection == connection && account == .open {
+                self.broken.append("\(stream) was open when its connection ended")
+            }
+        }
+    }
+
+    private func change(_ body: () -> Void) {
+        self.monitor.withLock(body)
+        self.monitor.broadcast()
+    }
+
+    // MARK: The test's thread
+
+    /// What was broken; what is still open too.
+    var faults: [String] {
+        self.monitor.withLock {
+            self.broken + self.accounts.filter { $0.value == .open }.map { "\($0.key) was never answered nor closed" }
+        }
+    }
+
+    /// How many requests there were.
+    var count: Int { self.monitor.withLock { self.requestCount } }
+
+    /// Has the loop do something on its thread, and waits until it has, and until what it had to read and to write
+    /// before is read and written.
+    func settle(_ loop: EventLoop, order: (@Sendable (EventLoop) -> Void)? = nil) {
+        self.monitor.withLock { self.order = order }
+        // A wake may be told before the sockets of its turn, and a turn writes behind all that.
+        for _ in 0..<3 {
+            let count = self.monitor.withLock { self.wakeCount }
+            loop.wake()
+            self.monitor.withLock { while self.wakeCount == count { self.monitor.wait() } }
+        }
+    }
+
+    func waitForJoin() { self.monitor.withLock { while !self.hasJoined { self.monitor.wait() } } }
+
+    /// Waits until there is no connection, and has time pass while there is one.
+    ///
+    /// - Returns: false when there is one after hours.
+    func waitForNoConnection(passTime: () -> Void) -> Bool {
+        for _ in 0..<400 {
+            let isIdle = self.monitor.withLock {
+                if self.connectionCount == 0 { return true }
+                _ = self.monitor.wait(until: SystemClock.monotonic + 50)
+                return self.connectionCount == 0
+            }
+            if isIdle { return true }
+            passTime()
+        }
+        return false
+    }
+}
+
+/// Answers by path, and keeps account.
+final class LedgerHandler: RequestHandler {
+    private unowned let loop: EventLoop
+    private let ledger: RequestLedger
+    private let faults: SystemFaults
+    private let response = Response()
+    private var hasJoined = false
+    private var waiting: [StreamID] = []
+    private var streaming: [StreamID] = []
+
+    init(_ loop: EventLoop, _ ledger: RequestLedger, _ faults: SystemFaults) {
+        self.loop = loop
+        self.ledger = ledger
+        self.faults = faults
+    }
+
+    func bodyBytesMax(for _: Request) -> Int { 4096 }
+
+    func requestReceived(_ request: Request) {
+        let stream = request.stream
+        self.ledger.received(stream)
+        self.response.begin(status: 200)
+        if request.path == "/wait" {
+            self.waiting.append(stream)
+            self.loop.alarmAt = self.loop.now
+        } else if request.path == "/stream" || request.path == "/hold" {
+            guard self.loop.beginStreaming(stream, self.response) else {
+                return self.ledger.answered(stream, isTaken: false)
+            }
+            guard request.path == "/stream" else { return }
+            _ = self.loop.write(stream, ByteView("first "))
+            self.streaming.append(stream)
+            self.loop.alarmAt = self.loop.now
+        } else if request.path == "/big" {
+            let bytes = [UInt8](repeating: 0x61, count: FaultScene.bigBytes)
+            bytes.withByteView {
+                self.ledger.answered(stream, isTaken: self.loop.respond(stream, self.response, body: $0))
+            }
+        } else {
+            if request.path == "/pause" { self.loop.isReadingPaused = true }
+            if request.path == "/last" { self.loop.goAway(stream.connection, debugData: ByteView()) }
+            self.ledger.answered(stream, isTaken: self.loop.respond(stream, self.response, body: request.body))
+        }
+    }
+
+    func streamClosed(_ stream: StreamID) {
+        self.waiting.removeAll { $0 == stream }
+        self.streaming.removeAll { $0 == stream }
+        self.ledger.closed(stream)
+    }
+
+    func connectionClosed(_ connection: ConnectionID) { self.ledger.connectionClosed(connection) }
+    func streamDrained(_: StreamID) {}
+
+    func turnEnded() {
+        self.ledger.turnEnded(connectionCount: self.loop.connectionCount)
+        if self.loop.isReadingPaused { self.loop.wake() }
+    }
+
+    func woken() {
+        self.loop.isReadingPaused = false
+        defer { self.ledger.woken(self.loop) }
+        guard !self.hasJoined else { return }
+        self.hasJoined = true
+        self.faults.join()
+        self.ledger.joined()
+    }
+
+    func secondPassed(_: Int64) {}
+
+    func alarmRang(_: Int64) {
+        for stream in self.waiting {
+            self.response.begin(status: 200)
+            self.ledger.answered(stream, isTaken: self.loop.respond(stream, self.response, body: ByteView("waited")))
+        }
+        for stream in self.streaming {
+            let isThere = self.loop.write(stream, ByteView("last")) != nil
+            self.loop.finish(stream)
+            self.ledger.answered(stream, isTaken: isThere)
+        }
+        (self.waiting, self.streaming) = ([], [])
     }
 }

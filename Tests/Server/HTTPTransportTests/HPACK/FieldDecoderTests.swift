@@ -1,3 +1,4 @@
+import CNghttp2
 import HTTPTransport
 import Testing
 import WakeGateTestKit
@@ -241,5 +242,114 @@ struct FieldDecoderTests {
         try reading.read(Self.secret(value))
         #expect(Self.text(reading.fields)[0].hasPrefix("authorization=aaa"))
         #expect(reading.known == 1)
+    }
+}
+
+/// libnghttp2's encoder of field blocks, which chooses among all ways to write a field.
+@safe
+final class LibraryDeflater {
+    struct Field: Equatable {
+        var name: [UInt8]
+        var value: [UInt8]
+        /// Whether it is written as one that is never indexed.
+        var isSecret = false
+    }
+
+    private var deflater: OpaquePointer?
+
+    init(tableBytesMax: Int) {
+        let result = unsafe nghttp2_hd_deflate_new(&self.deflater, tableBytesMax)
+        precondition(result == 0)
+    }
+
+    deinit { unsafe nghttp2_hd_deflate_del(self.deflater) }
+
+    /// Announces the size of the table with the next block.
+    func resize(to bytes: Int) {
+        let result = unsafe nghttp2_hd_deflate_change_table_size(self.deflater, bytes)
+        precondition(result == 0)
+    }
+
+    func block(_ fields: [Field]) -> [UInt8] {
+        let lines = unsafe fields.map { field in
+            let flags = field.isSecret ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE
+            return unsafe nghttp2_nv(
+                name: Self.copy(field.name),
+                value: Self.copy(field.value),
+                namelen: field.name.count,
+                valuelen: field.value.count,
+                flags: UInt8(flags.rawValue)
+            )
+        }
+        defer {
+            for index in fields.indices {
+                unsafe lines[index].name.deallocate()
+                unsafe lines[index].value.deallocate()
+            }
+        }
+        var block = unsafe [UInt8](repeating: 0, count: nghttp2_hd_deflate_bound(self.deflater, lines, lines.count))
+        let count = unsafe nghttp2_hd_deflate_hd(self.deflater, &block, block.count, lines, lines.count)
+        precondition(count >= 0)
+        return Array(block[..<count])
+    }
+
+    private static func copy(_ bytes: [UInt8]) -> UnsafeMutablePointer<UInt8> {
+        let copy = UnsafeMutablePointer<UInt8>.allocate(capacity: bytes.count + 1)
+        for (index, byte) in bytes.enumerated() { unsafe (copy + index).initialize(to: byte) }
+        return unsafe copy
+    }
+}
+
+@Suite("The encoder of field blocks")
+struct FieldEncoderTests {
+    private static func fields(_ response: Response) throws -> [String] {
+        var fields: [String] = []
+        var decoder = FieldDecoder()
+        var memory = FieldDecoderMemory()
+        try decoder.decode(response.block.view, isLast: true, in: &memory) { name, value, _ in
+            fields.append("\(name.string)=\(value.string)")
+        }
+        return fields
+    }
+
+    @Test("Every status is the one that was meant", arguments: 200...999)
+    func status(status: Int) throws {
+        let response = Response()
+        response.begin(status: status)
+        #expect(try Self.fields(response) == [":status=\(status)"])
+    }
+
+    @Test("A value may have any length", arguments: [0, 1, 126, 127, 128, 254, 255, 256, 16_000])
+    func lengths(count: Int) throws {
+        let response = Response()
+        let value = String(repeating: "v", count: count)
+        response.begin(status: 200)
+        value.withByteView { response.add("x", $0) }
+        response.add("content-type", "application/json")
+        let behindStatus = ["x=\(value)", "content-type=application/json"]
+        #expect(try Self.fields(response) == [":status=200"] + behindStatus)
+        var taken: [String] = []
+        response.forEachField { taken.append("\($0.string)=\($1.string)") }
+        #expect(taken == behindStatus, "as HTTP/1 takes the block apart")
+    }
+
+    @Test("A block is what RFC 7541 says it is")
+    func bytes() {
+        let response = Response()
+        response.begin(status: 403)
+        response.add("a", "bc")
+        #expect(response.block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
+    }
+
+    @Test("A response is filled anew, with constants, bytes and numbers")
+    func filledAnew() throws {
+        let response = Response()
+        response.begin(status: 200)
+        response.add("a", "constant")
+        response.begin(status: 413)
+        response.add("b", ByteView("bytes"))
+        response.add("c", Int64(-42))
+        response.add("d", "constant")
+        #expect(try Self.fields(response) == [":status=413", "b=bytes", "c=-42", "d=constant"])
     }
 }
