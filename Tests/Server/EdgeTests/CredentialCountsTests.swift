@@ -1,6 +1,7 @@
 import Gateway
 import HTTPTransport
 import Testing
+import Wire
 
 @Suite("What connections and streams count under", .timeLimit(.minutes(15)))
 struct CredentialCountsTests {

@@ -3,6 +3,7 @@ import Gateway
 import HTTPTransport
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("What a combination of values forbids")
 struct ConfigurationFaultsTests {

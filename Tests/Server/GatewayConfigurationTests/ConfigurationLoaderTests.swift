@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import ServiceManager
 import Testing
+import Wire
 
 @Suite("Reading a configuration")
 struct ConfigurationLoaderTests {

@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import HTTPTransport
 import Testing
+import Wire
 
 @Suite("The bounds of the gateway")
 struct GatewayLimitsTests {

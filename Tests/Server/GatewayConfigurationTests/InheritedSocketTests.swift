@@ -1,6 +1,7 @@
 import Gateway
 import ServiceManager
 import Testing
+import Wire
 
 @Suite("Sockets that the service manager opened")
 struct InheritedSocketTests {

@@ -2,6 +2,7 @@ import Foundation
 import Gateway
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("What is written about metrics")
 struct MetricsArticleTests {

@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import Policy
 import Testing
+import Wire
 
 @Suite("The configuration of webhooks")
 struct WebhookConfigurationTests {

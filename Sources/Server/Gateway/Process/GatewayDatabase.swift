@@ -1,5 +1,6 @@
 import Engine
 import PostgresStore
+package import Wire
 
 /// The database of a gateway, looked at before one starts on it.
 package enum GatewayDatabase {

@@ -1,3 +1,5 @@
+package import Wire
+
 /// A configuration that cannot be used, with every fault that was found in it.
 package struct ConfigurationError: Error, CustomStringConvertible {
     /// At least one fault, in the order of the keys.

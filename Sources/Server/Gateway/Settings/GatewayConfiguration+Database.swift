@@ -1,3 +1,5 @@
+package import Wire
+
 extension GatewayConfiguration {
     /// The database that devices and pushes are kept in; nil when they are kept elsewhere.
     package var database: DatabaseAddress? {

@@ -1,5 +1,6 @@
 import HTTPTransport
 import Platform
+package import Wire
 
 extension GatewayConfiguration {
     /// What a combination of values forbids, although each of them is in range.

@@ -1,4 +1,5 @@
 package import ServiceManager
+import Wire
 
 extension GatewayConfiguration {
     /// Has every listener for which there are sockets take those instead of its own addresses.

@@ -1,6 +1,7 @@
 import HTTPClient
 import HTTPTransport
 import Platform
+import Wire
 
 /// What the values of a webhook's section forbid together, or outside of it.
 struct WebhookFaults {

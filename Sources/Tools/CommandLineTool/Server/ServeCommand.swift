@@ -2,6 +2,7 @@ import Gateway
 import Glibc
 import HTTPTransport
 import ServiceManager
+import Wire
 
 extension CommandDefinition {
     package static let serve = CommandDefinition(

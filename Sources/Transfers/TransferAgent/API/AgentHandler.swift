@@ -82,20 +82,20 @@ package final class AgentHandler: RequestHandler {
     package func bodyBytesMax(for request: Request) -> Int { Self.bodyBytesMax }
 
     package func requestReceived(_ request: Request) {
-        do throws(AgentFault) {
+        do throws(APIError) {
             let user = try self.admit(request.stream.connection)
             let command = try Self.command(of: request)
             if case .events = command { try self.admitFollower(request.stream, of: user) }
             self.collected.append(.command(request.stream, command))
         } catch {
-            self.send(request.stream, AgentAnswer(error.status, AgentEvents.fault(error)), allow: error.allow)
+            self.send(request.stream, AgentAnswer(error), allow: error.allow)
         }
     }
 
     /// - Returns: the user of the process that has connected.
-    private func admit(_ connection: ConnectionID) throws(AgentFault) -> UInt32 {
+    private func admit(_ connection: ConnectionID) throws(APIError) -> UInt32 {
         if let user = self.users[connection] { return user }
-        do throws(AgentFault) {
+        do throws(APIError) {
             let user = try self.user(of: connection)
             self.users[connection] = user
             return user
@@ -106,12 +106,12 @@ package final class AgentHandler: RequestHandler {
         }
     }
 
-    private func user(of connection: ConnectionID) throws(AgentFault) -> UInt32 {
+    private func user(of connection: ConnectionID) throws(APIError) -> UInt32 {
         let user = self.loop.user(of: connection)
         guard let user, user == self.ownUser || user == 0 else {
             self.log.write(.callerRefused, ["user": user.map { "\($0)" } ?? "unknown"])
             let message = "This agent is user \(self.ownUser)'s; start one of your own."
-            throw AgentFault(403, "Forbidden", message)
+            throw APIError(403, "Forbidden", message)
         }
         let most = self.limits.connectionsPerUserMax
         guard self.users.values.count(where: { $0 == user }) < most else {
@@ -121,7 +121,7 @@ package final class AgentHandler: RequestHandler {
         return user
     }
 
-    private func admitFollower(_ stream: StreamID, of user: UInt32) throws(AgentFault) {
+    private func admitFollower(_ stream: StreamID, of user: UInt32) throws(APIError) {
         let most = self.limits.followersMax
         guard self.followers.values.count(where: { $0 == user }) < most else {
             let words = "has \(most) streams of events, the most of a user (limits.followers); end some, or raise it"
@@ -130,12 +130,12 @@ package final class AgentHandler: RequestHandler {
         self.followers[stream] = user
     }
 
-    private func tooMany(_ reason: String, _ words: String, _ user: UInt32) -> AgentFault {
+    private func tooMany(_ reason: String, _ words: String, _ user: UInt32) -> APIError {
         self.log.write(.limitMet, ["limit": "limits.followers", "user": "\(user)"])
-        return AgentFault(429, reason, "User \(user) \(words).")
+        return APIError(429, reason, "User \(user) \(words).")
     }
 
-    private static func command(of request: Request) throws(AgentFault) -> AgentCommand {
+    private static func command(of request: Request) throws(APIError) -> AgentCommand {
         let target = request.path.string
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let path = (parts.first ?? "").split(separator: "/", omittingEmptySubsequences: true)
@@ -148,7 +148,7 @@ package final class AgentHandler: RequestHandler {
                 continue
             }
             if request.isBodyTooLarge || request.shortage != .none {
-                throw AgentFault(413, "TooLarge", "The body has more than \(self.bodyBytesMax) bytes; send less.")
+                throw APIError(413, "TooLarge", "The body has more than \(self.bodyBytesMax) bytes; send less.")
             }
             let body = operation.hasBody ? try self.body(of: request) : nil
             return try operation.decode(names, AgentQuery(parts.count == 2 ? parts[1] : ""), body)
@@ -156,20 +156,22 @@ package final class AgentHandler: RequestHandler {
         guard methods.isEmpty else {
             let allowed = methods.joined(separator: ", ")
             let message = "\(method.prefix(16)) is not taken here; use \(allowed)."
-            throw AgentFault(405, "MethodNotAllowed", message, allow: allowed)
+            var error = APIError(405, "MethodNotAllowed", message)
+            error.allow = allowed
+            throw error
         }
-        throw AgentFault(404, "UnknownRoute", "There is no such route; GET /v1/sessions and GET /v1/status are.")
+        throw APIError(404, "UnknownRoute", "There is no such route; GET /v1/sessions and GET /v1/status are.")
     }
 
-    private static func body(of request: Request) throws(AgentFault) -> JSONValue {
+    private static func body(of request: Request) throws(APIError) -> JSONValue {
         do throws(JSONFault) {
             return try JSONReader.read(request.body.string, refusingRepeatedNames: true)
         } catch {
             guard error.kind == .unreadable else {
                 let subject = error.member ?? "The body"
-                throw AgentFault(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
+                throw APIError(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
             }
-            throw AgentFault(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
+            throw APIError(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
         }
     }
 
@@ -272,8 +274,7 @@ package struct AgentOperation: Sendable {
     /// The parts of the path; `*` stands for a name.
     package let path: [String]
     /// What a request with these names, this query and this body asks for.
-    let decode:
-        @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(AgentFault) -> AgentCommand
+    let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(APIError) -> AgentCommand
     /// Whether there must be a body.
     let hasBody: Bool
 
@@ -281,7 +282,7 @@ package struct AgentOperation: Sendable {
         _ method: String,
         _ path: String,
         hasBody: Bool = false,
-        _ decode: @escaping @Sendable ([String], AgentQuery, JSONValue?) throws(AgentFault) -> AgentCommand
+        _ decode: @escaping @Sendable ([String], AgentQuery, JSONValue?) throws(APIError) -> AgentCommand
     ) {
         self.method = method
         self.path = path.split(separator: "/").map(String.init)
@@ -301,20 +302,20 @@ package struct AgentOperation: Sendable {
 
     /// Every operation.
     package static let all: [AgentOperation] = [
-        AgentOperation("PUT", "v1/sessions/*", hasBody: true) { (names, _, body) throws(AgentFault) in
+        AgentOperation("PUT", "v1/sessions/*", hasBody: true) { (names, _, body) throws(APIError) in
             .putSession(try AgentInput.session(names[0]), try AgentInput.change(body))
         },
-        AgentOperation("GET", "v1/sessions") { (_, _, _) throws(AgentFault) in .sessions },
-        AgentOperation("GET", "v1/sessions/*") { (names, _, _) throws(AgentFault) in
+        AgentOperation("GET", "v1/sessions") { (_, _, _) throws(APIError) in .sessions },
+        AgentOperation("GET", "v1/sessions/*") { (names, _, _) throws(APIError) in
             .session(try AgentInput.session(names[0]))
         },
-        AgentOperation("DELETE", "v1/sessions/*") { (names, _, _) throws(AgentFault) in
+        AgentOperation("DELETE", "v1/sessions/*") { (names, _, _) throws(APIError) in
             .deleteSession(try AgentInput.session(names[0]))
         },
-        AgentOperation("POST", "v1/sessions/*/transfers", hasBody: true) { (names, _, body) throws(AgentFault) in
+        AgentOperation("POST", "v1/sessions/*/transfers", hasBody: true) { (names, _, body) throws(APIError) in
             .submit(try AgentInput.session(names[0]), try AgentInput.submission(body))
         },
-        AgentOperation("GET", "v1/sessions/*/transfers") { (names, query, _) throws(AgentFault) in
+        AgentOperation("GET", "v1/sessions/*/transfers") { (names, query, _) throws(APIError) in
             .transfers(
                 try AgentInput.session(names[0]),
                 state: try query.state(),
@@ -322,17 +323,17 @@ package struct AgentOperation: Sendable {
                 after: try query.after()
             )
         },
-        AgentOperation("GET", "v1/sessions/*/transfers/*") { (names, _, _) throws(AgentFault) in
+        AgentOperation("GET", "v1/sessions/*/transfers/*") { (names, _, _) throws(APIError) in
             .transfer(try AgentInput.session(names[0]), try AgentInput.transfer(names[1]))
         },
-        AgentOperation("DELETE", "v1/sessions/*/transfers/*") { (names, query, _) throws(AgentFault) in
+        AgentOperation("DELETE", "v1/sessions/*/transfers/*") { (names, query, _) throws(APIError) in
             .cancel(
                 try AgentInput.session(names[0]),
                 try AgentInput.transfer(names[1]),
                 keeps: try query.keeps()
             )
         },
-        AgentOperation("POST", "v1/sessions/*/transfers/*/take", hasBody: true) { (names, _, body) throws(AgentFault) in
+        AgentOperation("POST", "v1/sessions/*/transfers/*/take", hasBody: true) { (names, _, body) throws(APIError) in
             let place = try AgentInput.place(body)
             return .take(
                 try AgentInput.session(names[0]),
@@ -341,13 +342,13 @@ package struct AgentOperation: Sendable {
                 replaces: place.replaces
             )
         },
-        AgentOperation("GET", "v1/sessions/*/events") { (names, _, _) throws(AgentFault) in
+        AgentOperation("GET", "v1/sessions/*/events") { (names, _, _) throws(APIError) in
             .events(try AgentInput.session(names[0]))
         },
-        AgentOperation("GET", "v1/status") { (_, _, _) throws(AgentFault) in .status },
-        AgentOperation("GET", "metrics") { (_, _, _) throws(AgentFault) in .metrics },
-        AgentOperation("GET", "openapi.json") { (_, _, _) throws(AgentFault) in .openAPI },
-        AgentOperation("GET", "healthz") { (_, _, _) throws(AgentFault) in .health },
+        AgentOperation("GET", "v1/status") { (_, _, _) throws(APIError) in .status },
+        AgentOperation("GET", "metrics") { (_, _, _) throws(APIError) in .metrics },
+        AgentOperation("GET", "openapi.json") { (_, _, _) throws(APIError) in .openAPI },
+        AgentOperation("GET", "healthz") { (_, _, _) throws(APIError) in .health },
     ]
 }
 
@@ -362,36 +363,36 @@ package struct AgentQuery: Sendable {
         }
     }
 
-    func state() throws(AgentFault) -> TransferState? {
+    func state() throws(APIError) -> TransferState? {
         guard let text = self.values["state"] else { return nil }
         guard let state = TransferState.allCases.first(where: { $0.name == text }) else {
             let names = TransferState.allCases.map(\.name).joined(separator: ", ")
-            throw AgentFault(400, "BadQuery", "state is \"\(text)\"; write one of \(names).")
+            throw APIError(400, "BadQuery", "state is \"\(text)\"; write one of \(names).")
         }
         return state
     }
 
-    func limit() throws(AgentFault) -> Int {
+    func limit() throws(APIError) -> Int {
         guard let text = self.values["limit"] else { return 1000 }
         guard let limit = Int(text), (1...AgentRoom.listMax).contains(limit) else {
-            throw AgentFault(400, "BadQuery", "limit is \"\(text)\"; write a number from 1 to \(AgentRoom.listMax).")
+            throw APIError(400, "BadQuery", "limit is \"\(text)\"; write a number from 1 to \(AgentRoom.listMax).")
         }
         return limit
     }
 
-    func after() throws(AgentFault) -> TransferID? {
+    func after() throws(APIError) -> TransferID? {
         guard let text = self.values["after"] else { return nil }
         guard let id = TransferID(text) else {
-            throw AgentFault(400, "BadQuery", "after is \"\(text)\"; write the id of a transfer of the session.")
+            throw APIError(400, "BadQuery", "after is \"\(text)\"; write the id of a transfer of the session.")
         }
         return id
     }
 
-    func keeps() throws(AgentFault) -> Bool {
+    func keeps() throws(APIError) -> Bool {
         switch self.values["keep"] {
         case nil, "0"?: false
         case "1"?: true
-        case let text?: throw AgentFault(400, "BadQuery", "keep is \"\(text)\"; write keep=1, or nothing.")
+        case let text?: throw APIError(400, "BadQuery", "keep is \"\(text)\"; write keep=1, or nothing.")
         }
     }
 }

@@ -4,7 +4,7 @@ import Wire
 /// What callers send, looked at member by member.
 enum AgentInput {
     /// Characters of a session's name. Clients take `.` and `..` for steps in a path.
-    static func session(_ name: String) throws(AgentFault) -> String {
+    static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
             && name.utf8.allSatisfy { byte in
@@ -16,32 +16,32 @@ enum AgentInput {
                 }
             }
         guard isName else {
-            throw AgentFault(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
+            throw APIError(400, "BadSession", "A session's name has 1 to 255 of A-Z a-z 0-9 . - _; choose another.")
         }
         return name
     }
 
-    static func transfer(_ text: String) throws(AgentFault) -> TransferID {
+    static func transfer(_ text: String) throws(APIError) -> TransferID {
         guard let id = TransferID(text) else {
-            throw AgentFault(404, "UnknownTransfer", "\(text.prefix(64)) is no transfer's id, which has 32 digits.")
+            throw APIError(404, "UnknownTransfer", "\(text.prefix(64)) is no transfer's id, which has 32 digits.")
         }
         return id
     }
 
     // MARK: Sessions
 
-    private static func bad(_ member: String, _ value: JSONValue, _ remedy: String) -> AgentFault {
-        AgentFault(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
+    private static func bad(_ member: String, _ value: JSONValue, _ remedy: String) -> APIError {
+        APIError(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
     }
 
     /// The longest time-out, in milliseconds: a year.
     private static let timeoutMax: Int64 = 366 * 86_400_000
     private static let connectionsMax = 64
 
-    static func change(_ body: JSONValue?) throws(AgentFault) -> SessionChange {
+    static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
         var change = SessionChange()
         guard case .object? = body, let body else {
-            throw AgentFault(400, "BadSession", "The body is no object; write one, as {} or {\"discretionary\": true}.")
+            throw APIError(400, "BadSession", "The body is no object; write one, as {} or {\"discretionary\": true}.")
         }
         for member in body.members {
             let value = member.value
@@ -64,25 +64,25 @@ enum AgentInput {
                 }
                 change.connectionsPerHost = Int(count)
             default:
-                throw AgentFault(400, "BadSession", "There is no member \(member.name.prefix(64)); leave it out.")
+                throw APIError(400, "BadSession", "There is no member \(member.name.prefix(64)); leave it out.")
             }
         }
         return change
     }
 
-    private static func device(_ value: JSONValue) throws(AgentFault) -> String {
+    private static func device(_ value: JSONValue) throws(APIError) -> String {
         guard let text = value.text, text.withByteView({ DeviceToken(hex: $0) }) != nil else {
             throw self.bad("device", value, "the device's token in hexadecimal digits")
         }
         return text.lowercased()
     }
 
-    private static func flag(_ member: JSONMember) throws(AgentFault) -> Bool {
+    private static func flag(_ member: JSONMember) throws(APIError) -> Bool {
         guard let flag = member.value.flag else { throw self.bad(member.name, member.value, "true or false") }
         return flag
     }
 
-    private static func seconds(_ member: JSONMember) throws(AgentFault) -> Int64 {
+    private static func seconds(_ member: JSONMember) throws(APIError) -> Int64 {
         guard case .number(let number) = member.value, case .exact(let milliseconds) = number.milliseconds,
             milliseconds > 0, milliseconds <= self.timeoutMax
         else { throw self.bad(member.name, member.value, "seconds, above 0, with three decimals at most") }
@@ -91,9 +91,9 @@ enum AgentInput {
 
     // MARK: Transfers
 
-    private static func badTransfer(_ member: String, _ value: JSONValue?, _ remedy: String) -> AgentFault {
+    private static func badTransfer(_ member: String, _ value: JSONValue?, _ remedy: String) -> APIError {
         let what = value.map { "is \($0.described.prefix(100))" } ?? "is missing"
-        return AgentFault(400, "BadTransfer", "\(member) \(what); write \(remedy).")
+        return APIError(400, "BadTransfer", "\(member) \(what); write \(remedy).")
     }
 
     private static let urlBytesMax = 8192
@@ -106,13 +106,13 @@ enum AgentInput {
         "upgrade",
     ]
 
-    static func submission(_ body: JSONValue?) throws(AgentFault) -> TransferSubmission {
+    static func submission(_ body: JSONValue?) throws(APIError) -> TransferSubmission {
         guard case .object? = body, let body else {
-            throw AgentFault(400, "BadTransfer", "The body is no object; write {\"kind\": \"download\", \"url\": ...}.")
+            throw APIError(400, "BadTransfer", "The body is no object; write {\"kind\": \"download\", \"url\": ...}.")
         }
         let names = ["kind", "url", "method", "headers", "file", "earliestBegin", "sha256", "bytesMax", "note"]
         for member in body.members where !names.contains(member.name) {
-            throw AgentFault(400, "BadTransfer", "There is no member \(member.name.prefix(64)); leave it out.")
+            throw APIError(400, "BadTransfer", "There is no member \(member.name.prefix(64)); leave it out.")
         }
         guard let kind = TransferKind.allCases.first(where: { $0.name == body["kind"]?.text }) else {
             throw self.badTransfer("kind", body["kind"], "download or upload")
@@ -153,7 +153,7 @@ enum AgentInput {
         return TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest)
     }
 
-    private static func method(_ value: JSONValue?, _ kind: TransferKind) throws(AgentFault) -> String? {
+    private static func method(_ value: JSONValue?, _ kind: TransferKind) throws(APIError) -> String? {
         guard let value, value != .null else { return nil }
         let allowed = kind == .download ? ["GET", "POST"] : ["PUT", "POST", "PATCH"]
         guard let text = value.text, allowed.contains(text) else {
@@ -162,7 +162,7 @@ enum AgentInput {
         return text
     }
 
-    private static func headers(_ value: JSONValue?) throws(AgentFault) -> [TransferSpec.Header] {
+    private static func headers(_ value: JSONValue?) throws(APIError) -> [TransferSpec.Header] {
         guard let value, value != .null else { return [] }
         guard case .object = value, value.members.count <= self.headersMax else {
             throw self.badTransfer("headers", value, "an object of at most \(self.headersMax) names and texts")
@@ -184,18 +184,18 @@ enum AgentInput {
             }
             guard let text = member.value.text, text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) else {
                 let message = "The header \(name.prefix(64)) is no text without line ends; write one."
-                throw AgentFault(400, "BadTransfer", message)
+                throw APIError(400, "BadTransfer", message)
             }
             bytes += name.utf8.count + text.utf8.count
             headers.append(TransferSpec.Header(name, text))
         }
         guard bytes <= self.headerBytesMax else {
-            throw AgentFault(400, "BadTransfer", "headers have \(bytes) bytes; write at most \(self.headerBytesMax).")
+            throw APIError(400, "BadTransfer", "headers have \(bytes) bytes; write at most \(self.headerBytesMax).")
         }
         return headers
     }
 
-    private static func file(_ value: JSONValue?, _ kind: TransferKind) throws(AgentFault) -> String? {
+    private static func file(_ value: JSONValue?, _ kind: TransferKind) throws(APIError) -> String? {
         switch kind {
         case .download:
             guard value == nil || value == .null else {
@@ -210,13 +210,13 @@ enum AgentInput {
         }
     }
 
-    static func place(_ body: JSONValue?) throws(AgentFault) -> (path: String, replaces: Bool) {
+    static func place(_ body: JSONValue?) throws(APIError) -> (path: String, replaces: Bool) {
         guard let path = body?["to"]?.text, path.hasPrefix("/"), path.utf8.count <= 4096, !path.utf8.contains(0) else {
-            throw AgentFault(400, "BadPath", "to is no absolute path; write {\"to\": \"/...\"}.")
+            throw APIError(400, "BadPath", "to is no absolute path; write {\"to\": \"/...\"}.")
         }
         guard let value = body?["replace"], value != .null else { return (path, false) }
         guard let replaces = value.flag else {
-            throw AgentFault(400, "BadPath", "replace is \(value.described.prefix(100)); write true or false.")
+            throw APIError(400, "BadPath", "replace is \(value.described.prefix(100)); write true or false.")
         }
         return (path, replaces)
     }

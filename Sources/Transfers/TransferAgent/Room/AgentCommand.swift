@@ -1,4 +1,5 @@
 package import HTTPTransport
+import Wire
 
 /// A change of a session; what is nil stays.
 package struct SessionChange: Hashable, Sendable {
@@ -74,22 +75,11 @@ package struct AgentAnswer: Hashable, Sendable {
         self.status = status
         self.body = body
     }
-}
 
-/// Why a caller is refused.
-package struct AgentFault: Error, Hashable, Sendable {
-    package let status: Int
-    package let reason: String
-    /// What is wrong and what to do about it.
-    package let message: String
-    /// The methods of a route that was asked with another.
-    package let allow: String?
-
-    package init(_ status: Int, _ reason: String, _ message: String, allow: String? = nil) {
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.allow = allow
+    init(_ error: APIError) {
+        var json = JSONWriter()
+        error.write(to: &json)
+        self.init(error.status, json.buffer.view.array)
     }
 }
 

@@ -10,7 +10,7 @@ extension AgentRoom {
         if let fault = self.storeFault, Self.needsStore(command) {
             return self.refuse(stream, self.unstorable(fault))
         }
-        do throws(AgentFault) {
+        do throws(APIError) {
             try self.perform(command, for: stream)
         } catch {
             self.refuse(stream, error)
@@ -28,7 +28,7 @@ extension AgentRoom {
         }
     }
 
-    private func perform(_ command: AgentCommand, for stream: StreamID) throws(AgentFault) {
+    private func perform(_ command: AgentCommand, for stream: StreamID) throws(APIError) {
         switch command {
         case .putSession(let name, let change): try self.put(name, change, for: stream)
         case .sessions: self.questions.append((stream, { AgentAnswer(200, self.sessionList()) }))
@@ -39,7 +39,7 @@ extension AgentRoom {
         case .submit(let name, let submission): try self.submit(submission, to: name, for: stream)
         case .transfers(let name, let state, let limit, let after):
             let number = try self.number(of: name)
-            let sequence = try after.map { (id) throws(AgentFault) in try self.transfer(id, in: number).sequence } ?? 0
+            let sequence = try after.map { (id) throws(APIError) in try self.transfer(id, in: number).sequence } ?? 0
             self.questions.append((stream, { self.list(number, state, limit, after: sequence) }))
         case .transfer(let name, let id):
             let number = try self.number(of: name)
@@ -64,13 +64,13 @@ extension AgentRoom {
             )
         case .health:
             guard let fault = self.storeFault else { return self.answer(stream, AgentAnswer(200, Array("{}".utf8))) }
-            throw AgentFault(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
+            throw APIError(503, "StoreFailed", "Nothing can be stored (\(fault)); see to the state folder.")
         }
     }
 
-    private func number(of name: String) throws(AgentFault) -> Int32 {
+    private func number(of name: String) throws(APIError) -> Int32 {
         guard let number = self.book.number(of: name) else {
-            throw AgentFault(
+            throw APIError(
                 404,
                 "UnknownSession",
                 "There is no session \(name); make it with PUT /v1/sessions/\(name)."
@@ -79,26 +79,26 @@ extension AgentRoom {
         return number
     }
 
-    private func transfer(_ id: TransferID, in session: Int32) throws(AgentFault) -> Transfer {
+    private func transfer(_ id: TransferID, in session: Int32) throws(APIError) -> Transfer {
         guard let transfer = self.book.transfer(id), transfer.session == session else {
-            throw AgentFault(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
+            throw APIError(404, "UnknownTransfer", "The session has no transfer \(id); list those that it has.")
         }
         return transfer
     }
 
     /// What is shown of a transfer, which a command that came later in the same turn may have removed.
     private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
-        do throws(AgentFault) {
+        do throws(APIError) {
             _ = try self.transfer(id, in: session)
             return AgentAnswer(200, self.shown(id))
         } catch {
-            return AgentAnswer(error.status, AgentEvents.fault(error))
+            return AgentAnswer(error)
         }
     }
 
     // MARK: Sessions
 
-    private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(AgentFault) {
+    private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(APIError) {
         let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
         switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
         case .made(let number):
@@ -119,7 +119,7 @@ extension AgentRoom {
             self.promise(stream, withdraw: withdraw) { self.answer(stream, AgentAnswer(200, self.session(number))) }
         case .tooMany:
             let most = self.settings.limits.sessionsMax
-            throw AgentFault(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
+            throw APIError(409, "TooManySessions", "There are \(most) sessions already; delete one that is over.")
         }
     }
 
@@ -129,10 +129,10 @@ extension AgentRoom {
         self.writes.append(.putSession(number, stored.stored))
     }
 
-    private func remove(_ number: Int32, for stream: StreamID) throws(AgentFault) {
+    private func remove(_ number: Int32, for stream: StreamID) throws(APIError) {
         guard !self.taking.contains(where: { self.book.transfer($0)?.session == number }) else {
             let message = "A file of the session is being moved to its place; ask again when that is done."
-            throw AgentFault(409, "TakeUnderWay", message)
+            throw APIError(409, "TakeUnderWay", message)
         }
         let transfers = self.book.transfers(where: { $0.session == number }).compactMap { self.book.transfer($0) }
         let action = self.book.sessionRemoved(number)
@@ -158,7 +158,7 @@ extension AgentRoom {
         _ submission: TransferSubmission,
         to name: String,
         for stream: StreamID
-    ) throws(AgentFault) {
+    ) throws(APIError) {
         let number = try self.number(of: name)
         guard let session = self.book.session(number)?.session else { return }
         if self.book.transferCount >= self.settings.limits.transfersMax { self.forgetOldest() }
@@ -176,7 +176,7 @@ extension AgentRoom {
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {
             self.hosts.leave(transfer.host)
             let most = self.settings.limits.transfersMax
-            throw AgentFault(
+            throw APIError(
                 409,
                 "TooManyTransfers",
                 "There are \(most) transfers already; wait until some have ended."
@@ -255,10 +255,10 @@ extension AgentRoom {
         return AgentAnswer(200, json.buffer.view.array)
     }
 
-    private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(AgentFault) {
+    private func cancel(_ transfer: Transfer, keeps: Bool, for stream: StreamID) throws(APIError) {
         let id = transfer.id
         guard !self.taking.contains(id) else {
-            throw AgentFault(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
+            throw APIError(409, "TakeUnderWay", "Its file is being moved to its place; ask again when that is done.")
         }
         switch self.book.cancelled(id, now: self.now) {
         case .end, .endAndStop:
@@ -334,14 +334,14 @@ extension AgentRoom {
         to path: String,
         replaces: Bool,
         for stream: StreamID
-    ) throws(AgentFault) {
+    ) throws(APIError) {
         let id = transfer.id
         guard transfer.state == .finished, transfer.kind == .download else {
             let state = transfer.state.name
-            throw AgentFault(409, "NotFinished", "The \(transfer.kind.name) is \(state); a finished download is taken.")
+            throw APIError(409, "NotFinished", "The \(transfer.kind.name) is \(state); a finished download is taken.")
         }
         guard !transfer.isTaken, !self.taking.contains(id), let name = self.fileNames[id] else {
-            throw AgentFault(409, "AlreadyTaken", "Its file was moved to its place, or is being moved; look there.")
+            throw APIError(409, "AlreadyTaken", "Its file was moved to its place, or is being moved; look there.")
         }
         self.taking.insert(id)
         self.change(id) { $0.taking = path }
@@ -382,20 +382,20 @@ extension AgentRoom {
         case .exists?:
             self.change(id) { $0.taking = nil }
             let message = "There is a file already; choose another place, or send \"replace\": true."
-            self.promiseAnyhow { self.refuse(stream, AgentFault(409, "FileExists", message)) }
+            self.promiseAnyhow { self.refuse(stream, APIError(409, "FileExists", message)) }
         case .gone?:
             self.change(id) { $0.taking = nil }
             let message = "Its file is not in the state folder any more; cancel the transfer, and add it again."
-            self.promiseAnyhow { self.refuse(stream, AgentFault(410, "FileGone", message)) }
+            self.promiseAnyhow { self.refuse(stream, APIError(410, "FileGone", message)) }
         case .badPath(let words)?:
             self.change(id) { $0.taking = nil }
             let remedy = "Name the absolute path of an ordinary file, or of none yet, in a folder that exists."
             let message = "The file cannot be moved there: \(words). \(remedy)"
-            self.promiseAnyhow { self.refuse(stream, AgentFault(400, "BadPath", message)) }
+            self.promiseAnyhow { self.refuse(stream, APIError(400, "BadPath", message)) }
         case .noSpace(let words)?:
             self.change(id) { $0.taking = nil }
             let message = "There is no space for the file (\(words)); free some there."
-            self.promiseAnyhow { self.refuse(stream, AgentFault(507, "NoSpace", message)) }
+            self.promiseAnyhow { self.refuse(stream, APIError(507, "NoSpace", message)) }
         }
     }
 }

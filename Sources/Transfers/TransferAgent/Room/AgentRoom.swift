@@ -20,7 +20,7 @@ package final class AgentRoom {
     /// What waits for a commit: what happens after it, and what instead when it fails; nil to wait for the next.
     struct Effect {
         let run: () -> Void
-        let withdraw: ((AgentFault) -> Void)?
+        let withdraw: ((APIError) -> Void)?
     }
 
     /// What the agent counts since its start.
@@ -202,9 +202,9 @@ package final class AgentRoom {
     }
 
     /// What a caller is told while nothing can be stored.
-    func unstorable(_ fault: String) -> AgentFault {
+    func unstorable(_ fault: String) -> APIError {
         let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
-        return AgentFault(507, "NoSpace", message)
+        return APIError(507, "NoSpace", message)
     }
 
     private func commit() {
@@ -258,7 +258,7 @@ package final class AgentRoom {
 
     /// Answers those whose changes cannot be stored, and takes the changes back; the last first, as one may be built on
     /// another.
-    private func breakPromises(_ fault: AgentFault) {
+    private func breakPromises(_ fault: APIError) {
         let promises = self.effects.compactMap(\.withdraw)
         self.effects.removeAll { $0.withdraw != nil }
         for withdraw in promises.reversed() { withdraw(fault) }
@@ -290,7 +290,7 @@ package final class AgentRoom {
         self.effects.append(
             Effect(run: keep) { fault in
                 let message = fault.message + " What was asked for is done as soon as it can be stored."
-                self.refuse(stream, AgentFault(fault.status, fault.reason, message))
+                self.refuse(stream, APIError(fault.status, fault.reason, message))
             }
         )
     }
@@ -386,8 +386,8 @@ package final class AgentRoom {
         self.outputs.append(.answer(stream, answer))
     }
 
-    func refuse(_ stream: StreamID, _ fault: AgentFault) {
-        self.outputs.append(.answer(stream, AgentAnswer(fault.status, AgentEvents.fault(fault))))
+    func refuse(_ stream: StreamID, _ fault: APIError) {
+        self.outputs.append(.answer(stream, AgentAnswer(fault)))
     }
 }
 

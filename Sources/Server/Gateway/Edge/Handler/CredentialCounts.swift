@@ -1,4 +1,5 @@
 package import HTTPTransport
+package import Wire
 
 /// What the connections, workers' streams and bounded requests of one loop count under; how many there are of each
 /// credential, all loops know together.

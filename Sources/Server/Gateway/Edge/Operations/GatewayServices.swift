@@ -1,7 +1,7 @@
 package import Engine
 import Platform
 import Synchronization
-import Wire
+package import Wire
 
 /// What operations use of the gateway besides its engine.
 package final class GatewayServices: Sendable {

@@ -1,3 +1,5 @@
+import Wire
+
 extension Operation {
     /// What operators have devices go through.
     package static let simulations = [simulateLaunch, simulateExpiration]

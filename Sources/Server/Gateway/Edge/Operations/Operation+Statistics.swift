@@ -1,3 +1,5 @@
+import Wire
+
 extension Operation {
     /// Numbers, of everything and topic by topic.
     package static let statistics = [totals, topicStatistics, topics, metrics]

@@ -1,3 +1,5 @@
+import Wire
+
 extension Operation {
     /// What operators have background tasks go through: the commands of the debugger of iOS.
     package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]

@@ -1,3 +1,5 @@
+import Wire
+
 extension Operation {
     /// What operators do to what waits, topic by topic and device by device.
     package static let waiting = [pauseTopic, resumeTopic, pendingPush, dropPending]

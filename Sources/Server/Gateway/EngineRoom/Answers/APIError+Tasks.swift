@@ -1,4 +1,5 @@
 import Policy
+import Wire
 
 /// Why nothing comes of what was asked of background tasks.
 extension APIError {

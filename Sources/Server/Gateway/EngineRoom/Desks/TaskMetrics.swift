@@ -1,5 +1,6 @@
 import Engine
 import Policy
+import Wire
 
 /// Every metric of background tasks and sessions.
 struct TaskMetrics {

@@ -1,5 +1,6 @@
 package import Engine
 import Policy
+import Wire
 
 /// What a batch is performed on: devices in memory, the streams their wakes go to, and how the wall clock stands.
 ///

@@ -1,3 +1,5 @@
+import Wire
+
 // MARK: - Requests of background tasks
 
 extension Metric {

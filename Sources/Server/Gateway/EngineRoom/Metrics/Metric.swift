@@ -1,29 +1,4 @@
-/// A metric as `GET /metrics` names it.
-package struct Metric: Sendable {
-    /// What a metric's values mean, as Prometheus knows it.
-    package enum Kind: String, Sendable {
-        /// Grows, and begins anew at most when the gateway starts.
-        case counter
-        /// Goes up and down.
-        case gauge
-        /// Counts of values below bounds, which rise and are cumulative, with the sum of all values.
-        case histogram
-    }
-
-    package let name: String
-    package let kind: Kind
-    /// The labels that tell a metric's series apart; none when there is one series.
-    package let labels: [String]
-    /// One line that says what is counted or measured.
-    package let help: String
-
-    init(_ name: String, _ kind: Kind, by labels: [String] = [], _ help: String) {
-        self.name = name
-        self.kind = kind
-        self.labels = labels
-        self.help = help
-    }
-}
+package import Wire
 
 // MARK: - Pushes
 

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Glibc
 import Platform
 import Storage
-import Wire
+package import Wire
 
 /// Copies the state, while the gateway goes on, into folders that a gateway can be started on: the journal, and the
 /// keys and revocations without which one would let in whom this gateway refuses.

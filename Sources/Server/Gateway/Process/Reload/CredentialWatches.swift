@@ -1,6 +1,7 @@
 import Engine
 import HTTPTransport
 import ServiceManager
+import Wire
 
 /// What watches the files of credentials that a configuration names, each of them for the process's whole life or
 /// until another file is named.
