@@ -117,3 +117,118 @@ struct HistoryEntryTests {
         #expect(Self.entries([broken, HistoryEvent(device: 1, at: Self.at, kind: Self.launch)]).map(\.name) == [nil])
     }
 }
+
+@Suite("How a push was sent, as the history keeps it")
+struct PushTermsTests {
+    private let now = Instant(milliseconds: 1_000_000)
+
+    @Test("Each lifetime that fits is kept as it is; longer ones in minutes, up to the longest that a number can say")
+    func lifetimes() {
+        // Between them lie the minutes that are kept as seconds.
+        for code in [UInt16](0...32_767) + [UInt16](33_315...UInt16.max) {
+            #expect(PushTerms.Lifetime(code: code).code == code)
+        }
+        let kept: [(PushTerms.Lifetime, PushTerms.Lifetime)] = [
+            (.unlimited, .unlimited), (.nowOrNever, .nowOrNever), (.seconds(0), .seconds(0)),
+            (.seconds(1), .seconds(1)),
+            (.seconds(32_765), .seconds(32_765)), (.seconds(32_800), .seconds(32_760)),
+            (.seconds(86_400), .seconds(86_400)), (.seconds(.max / 1000), .seconds(32_767 * 60)),
+        ]
+        for (lifetime, expected) in kept { #expect(PushTerms.Lifetime(code: lifetime.code) == expected) }
+    }
+
+    @Test("An expiry is kept as the seconds that were left; one that had passed as none")
+    func expiry() {
+        func lifetime(_ milliseconds: Int64) -> PushTerms.Lifetime {
+            PushTerms(.immediate, .at(Instant(milliseconds: milliseconds)), at: self.now).lifetime
+        }
+        #expect(lifetime(1_061_500) == .seconds(61))
+        #expect(lifetime(5) == .seconds(0))
+        #expect(PushTerms(.passive, .absent, at: self.now).lifetime == .unlimited)
+        #expect(PushTerms(.passive, .nowOrNever, at: self.now).lifetime == .nowOrNever)
+    }
+
+    @Test("An event tells the terms of its push; one that was written without them, or is of something else, has none")
+    func event() {
+        let terms = PushTerms(priority: .immediate, lifetime: .seconds(60))
+        let event = HistoryEvent(device: 1, at: self.now, kind: .push(.launched), terms: terms)
+        #expect(event.terms == terms)
+        #expect(HistoryEvent(device: 1, at: self.now, kind: .push(.launched)).terms == nil)
+        #expect(HistoryEvent(device: 1, at: self.now, kind: .launch(attempt: 1, coalesced: 5)).terms == nil)
+    }
+}
+
+@Suite("The events that wait for the history", .timeLimit(.minutes(15)))
+struct EventQueueTests {
+    private static func devices(_ count: Int) -> DeviceTable {
+        var devices = DeviceTable(key: EngineRig.historyKey)
+        for number in 0..<count {
+            let topic = TopicIndex(rawValue: 0)
+            _ = devices.insert(
+                DeviceRecord(token: EngineRig.token(number), topic: topic, registeredAt: .distantPast)
+            )
+        }
+        return devices
+    }
+
+    private static func number(_ device: Int) -> UInt64 {
+        HistoryEvent.device(of: EngineRig.token(device), EngineRig.historyKey)
+    }
+
+    @Test("Events name their device by its number, whichever was asked about before, and leave in their order")
+    func numbers() {
+        let devices = Self.devices(3)
+        var queue = EventQueue(key: EngineRig.historyKey)
+        #expect(queue.isEmpty == true)
+        queue.found(DeviceIndex(rawValue: 1), number: Self.number(1))
+        let order = [1, 1, 0, 2, 2, 1]
+        for (moment, device) in order.enumerated() {
+            let at = Instant(milliseconds: Int64(moment))
+            queue.append(DeviceIndex(rawValue: UInt32(device)), .conditions, nil, at: at, in: devices)
+        }
+        #expect(queue.isEmpty == false)
+        var events: [HistoryEvent] = []
+        queue.take(into: &events)
+        #expect(events.map(\.device) == order.map(Self.number))
+        #expect(events.map(\.at.milliseconds) == [0, 1, 2, 3, 4, 5])
+    }
+
+    @Test("What happened to a task comes right behind its name, whose parts are of the same device and moment")
+    func names() {
+        let devices = Self.devices(2)
+        var queue = EventQueue(key: EngineRig.historyKey)
+        let name = String(repeating: "n", count: 70)
+        let kind = HistoryEvent.Kind.taskSubmitted(.appRefresh, .scheduled)
+        let at = Instant(milliseconds: 7)
+        queue.append(DeviceIndex(rawValue: 0), .conditions, nil, at: at, in: devices)
+        queue.append(DeviceIndex(rawValue: 1), kind, name: name, at: at, in: devices)
+        queue.append(DeviceIndex(rawValue: 1), kind, name: "", at: at, in: devices)
+        var events: [HistoryEvent] = []
+        queue.take(into: &events)
+        let parts = (0..<3).map { HistoryEvent.Kind.namePart(length: 70, place: $0) }
+        #expect(events.map(\.kind) == [.conditions] + parts + [kind, kind])
+        #expect(events.map(\.device) == [0, 1, 1, 1, 1, 1].map(Self.number))
+        #expect(events.allSatisfy { $0.at == at })
+        var entries = HistoryEntries()
+        for event in events.dropFirst().reversed() { entries.append(event) }
+        #expect(entries.finish().map(\.name) == [nil, name])
+    }
+
+    @Test("Events are taken once, behind those that wait elsewhere")
+    func taken() {
+        let devices = Self.devices(1)
+        var queue = EventQueue(key: EngineRig.historyKey)
+        var events: [HistoryEvent] = []
+        for round in 0..<3 as Range<Int64> {
+            for place in 0..<2 as Range<Int64> {
+                let at = Instant(milliseconds: round * 10 + place)
+                queue.append(DeviceIndex(rawValue: 0), .removed, EngineRig.apnsID(UInt64(round)), at: at, in: devices)
+            }
+            queue.take(into: &events)
+            #expect(queue.isEmpty == true)
+            queue.take(into: &events)
+        }
+        #expect(events.map(\.at.milliseconds) == [0, 1, 10, 11, 20, 21])
+        #expect(events.map(\.apnsID) == [0, 0, 1, 1, 2, 2].map { EngineRig.apnsID($0) })
+    }
+}

@@ -89,3 +89,205 @@ struct WakeLedgerTests {
         #expect(ledger.device(of: Self.wake(1)) == nil)
     }
 }
+
+@Suite("Map of wakes", .timeLimit(.minutes(15)))
+struct WakeMapTests {
+    /// A wake whose search begins at a place, wherever the map has at least as many: the eight lowest bits say nothing.
+    private static func wake(beginning place: UInt64, _ number: UInt64) -> WakeID {
+        WakeID(random: (place << 8 | number & 0xFF, number))
+    }
+
+    /// - `beginnings`: from how many places wakes are looked for: all of a map, or so few that most lie behind others,
+    ///   around its end, too.
+    @Test(
+        "A map of wakes is a dictionary, also where all are looked for from a few places",
+        arguments: UInt64(1)...4,
+        [1, 2, 5, 64, 4096]
+    )
+    func likeDictionary(seed: UInt64, beginnings: Int) {
+        var generator = SeededGenerator(seed: seed)
+        let wakes = (0..<300).map { number in
+            Self.wake(beginning: UInt64.max >> 8 &- UInt64(generator.number(below: beginnings)), UInt64(number))
+        }
+        var map = WakeMap<Int>()
+        var dictionary: [WakeID: Int] = [:]
+        // Now it grows, now it shrinks, and at the end it is empty.
+        for step in 0..<3000 {
+            let wake = wakes[generator.number(below: wakes.count)]
+            let isPut = step < 2500 && generator.number(below: 100) < (step / 500 % 2 == 0 ? 80 : 20)
+            map[wake] = isPut ? step : nil
+            dictionary[wake] = isPut ? step : nil
+            #expect(map.count == dictionary.count)
+            #expect(map[wake] == dictionary[wake])
+            #expect(map.count <= map.capacity)
+            if step % 100 == 0 { Self.expectSame(map, dictionary, among: wakes) }
+        }
+        for wake in wakes {
+            map[wake] = nil
+            dictionary[wake] = nil
+            #expect(dictionary.allSatisfy { map[$0.key] == $0.value })
+        }
+        Self.expectSame(map, [:], among: wakes)
+        #expect(map.isEmpty)
+    }
+
+    private static func expectSame(_ map: WakeMap<Int>, _ dictionary: [WakeID: Int], among wakes: [WakeID]) {
+        #expect(wakes.allSatisfy { map[$0] == dictionary[$0] })
+        let all = Dictionary(map.all.map { ($0.wake, $0.value) }) { first, _ in first }
+        #expect(all == dictionary)
+        #expect(map.all.map { _ in 1 }.count == dictionary.count)
+        #expect(map.isEmpty == dictionary.isEmpty)
+    }
+
+    @Test("Wakes are sorted as they are written, and what is put again replaces what there was")
+    func order() {
+        let wakes = [(7, 1), (1, 9), (1, 2), (UInt64.max, 0)].map { WakeID(random: $0) }
+        var map = WakeMap<String>()
+        for wake in wakes { map[wake] = "first" }
+        map[wakes[0]] = "second"
+        map[wakes[1]]? += ", changed"
+        map[WakeID(random: (8, 8))]? += "nothing to change"
+        #expect(map.count == 4)
+        #expect(map[wakes[0]] == "second")
+        #expect(map[wakes[1]] == "first, changed")
+        #expect(map.sortedWakes == [wakes[2], wakes[1], wakes[0], wakes[3]])
+    }
+
+    @Test("A map grows when a wake comes that it has no room for, and not when one is changed")
+    func growth() {
+        var map = WakeMap<Int>()
+        #expect(map.capacity == 0)
+        for number in 0..<UInt64(48) {
+            let capacity = map.capacity
+            map[Self.wake(beginning: number, number)] = 0
+            #expect(map.capacity == (number < capacity ? capacity : max(3, 2 * capacity)))
+            let grown = map.capacity
+            for changed in 0...number { map[Self.wake(beginning: changed, changed)]? += 1 }
+            #expect(map.capacity == grown)
+        }
+        #expect(map.capacity == 48 && map.all.map(\.value).sorted() == Array(1...48))
+        // A map keeps the room of few wakes, and no more when it is empty.
+        for number in 0..<UInt64(48) { map[Self.wake(beginning: number, number)] = nil }
+        #expect(map.isEmpty && map.capacity == 48)
+        for number in 0..<UInt64(49) { map[Self.wake(beginning: number, number)] = 0 }
+        for number in 0..<UInt64(49) { #expect(map.remove(Self.wake(beginning: number, number)) == 0) }
+        #expect(map.isEmpty && map.capacity == 0)
+    }
+
+    @Test("What is taken out is let go of at once")
+    func release() {
+        final class Value {}
+        var map = WakeMap<Value>()
+        weak var taken: Value?
+        for number in 0..<UInt64(40) {
+            let value = Value()
+            if number == 20 { taken = value }
+            map[Self.wake(beginning: number % 3, number)] = value
+        }
+        #expect(taken != nil)
+        map[Self.wake(beginning: 20 % 3, 20)] = nil
+        #expect(taken == nil)
+        #expect(map.count == 39)
+    }
+}
+
+@Suite("How long launches are waited for and wakes take", .timeLimit(.minutes(15)))
+struct WakeTimesTests {
+    private func topic(_ rig: EngineRig) -> TopicIndex { rig.engine.identity(rig.index(1)).topic }
+
+    @Test("A value falls into the first bucket whose bound it does not pass, or into the last")
+    func histogram() {
+        var histogram = Histogram(bounds: [0, 10, 100])
+        for value: Int64 in [0, 1, 10, 11, 100, 101, 5000] { histogram.record(value) }
+        histogram.record(50, times: 3)
+        #expect(histogram.counts == [1, 2, 5, 2])
+        #expect(histogram.count == 10)
+        #expect(histogram.sum == 5373)
+    }
+
+    @Test("What a step counted that did not happen is taken back, and what others counted meanwhile stays")
+    func takenBack() {
+        let rig = EngineRig()
+        rig.push(1, workerIsFree: true)
+        let before = rig.engine.times
+        rig.push(2, workerIsFree: true)
+        let after = rig.engine.times
+        rig.push(3, workerIsFree: true)
+        rig.engine.times.takeBack(from: before, to: after)
+        #expect(rig.engine.times.lateness.count == 2)
+        rig.engine.times.takeBack(from: before, to: before)
+        #expect(rig.engine.times.lateness.count == 2)
+    }
+
+    @Test("A push that launches as it comes is not late at all")
+    func atOnce() {
+        let rig = EngineRig()
+        rig.push(1, workerIsFree: true)
+        #expect(rig.engine.times.lateness.count == 1)
+        #expect(rig.engine.times.lateness.sum == 0)
+        #expect(rig.engine.oldestDueMilliseconds == 0)
+    }
+
+    @Test("A push that waits for a worker is late from its arrival, and the oldest that waits is told")
+    func waitsForWorker() throws {
+        let rig = EngineRig()
+        rig.push(1)
+        rig.advance(by: 300)
+        rig.push(2)
+        rig.advance(by: 4000)
+        // A newer push in the place of the first does not begin its wait anew.
+        rig.push(1)
+        #expect(rig.engine.oldestDueMilliseconds == 4300)
+        _ = try #require(rig.engine.claim(self.topic(rig)))
+        #expect(rig.engine.times.lateness.sum == 4300)
+        #expect(rig.engine.oldestDueMilliseconds == 4000)
+        _ = try #require(rig.engine.claim(self.topic(rig)))
+        #expect(rig.engine.times.lateness.count == 2)
+        #expect(rig.engine.times.lateness.sum == 8300)
+        #expect(rig.engine.oldestDueMilliseconds == 0)
+    }
+
+    @Test("The interval is no lateness: it counts from the moment at which the policy allows the launch")
+    func interval() throws {
+        let rig = EngineRig()
+        rig.push(1, workerIsFree: true)
+        let wake = try #require(rig.snapshot(1).wake)
+        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
+        rig.push(1)
+        #expect(rig.engine.oldestDueMilliseconds == 0)
+        // The engine is told late: 900 s after the launch the push was due, and 2 s go by.
+        rig.advance(by: 902_000)
+        #expect(rig.engine.oldestDueMilliseconds == 2000)
+        rig.advance(by: 1000)
+        _ = try #require(rig.engine.claim(self.topic(rig)))
+        #expect(rig.engine.times.lateness.sum == 3000)
+    }
+
+    @Test("A hold is no lateness: it counts from the hold's end")
+    func hold() throws {
+        let rig = EngineRig()
+        rig.register(1)
+        rig.conditions(1) { $0.network = false }
+        rig.push(1)
+        rig.advance(by: 60_000)
+        #expect(rig.engine.oldestDueMilliseconds == 0)
+        rig.conditions(1) { $0.network = true }
+        rig.advance(by: 70)
+        _ = try #require(rig.engine.claim(self.topic(rig)))
+        #expect(rig.engine.times.lateness.sum == 70)
+    }
+
+    @Test("A wake's time counts under its outcome, from the launch to the end")
+    func durations() throws {
+        let rig = EngineRig()
+        rig.push(1, workerIsFree: true)
+        rig.push(2, workerIsFree: true)
+        rig.advance(by: 1200)
+        let wake = try #require(rig.snapshot(1).wake)
+        #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
+        #expect(rig.engine.times[.noData].sum == 1200)
+        rig.advance(by: 60_000)
+        #expect(rig.engine.times[.expired].count == 1)
+        #expect(rig.engine.times[.newData].count == 0)
+    }
+}

@@ -74,3 +74,108 @@ struct HoldTests {
         #expect(conditions == expected)
     }
 }
+
+@Suite("Holds of background tasks")
+struct TaskHoldTests {
+    typealias Row = HoldRow
+
+    /// The first hold for a refresh, a processing task that needs network and power, one that needs nothing, a
+    /// continued task, and a session; the device is charging where a row does not say otherwise.
+    static let rows = [
+        Row("charging", [nil, nil, nil, nil, nil]) { _ in },
+        Row("force quit", [.forceQuit, .forceQuit, .forceQuit, nil, .forceQuit]) { $0.appState = .forceQuit },
+        Row("refresh denied", [.backgroundRefresh, .backgroundRefresh, .backgroundRefresh, nil, .backgroundRefresh]) {
+            $0.backgroundRefresh = .denied
+        },
+        Row("active", [.active, .active, .active, nil, nil]) { $0.appState = .active },
+        Row("active, denied, too hot", [.backgroundRefresh, .backgroundRefresh, .backgroundRefresh, .thermal, nil]) {
+            $0.appState = .active
+            $0.backgroundRefresh = .restricted
+            $0.thermalState = .critical
+        },
+        Row("no network", [.network, .network, nil, nil, .network]) { $0.network = false },
+        Row("no power", [nil, .power, nil, nil, nil]) { $0.charging = false },
+        Row("low power", [nil, .lowPower, .lowPower, nil, nil]) { $0.lowPowerMode = true },
+        Row("thermal fair", [nil, nil, nil, nil, nil]) { $0.thermalState = .fair },
+        Row("thermal serious", [.thermal, .thermal, .thermal, nil, .thermal]) { $0.thermalState = .serious },
+        Row("thermal critical", [.thermal, .thermal, .thermal, .thermal, .thermal]) { $0.thermalState = .critical },
+        Row("battery low", [.battery, .power, .battery, nil, .battery]) {
+            $0.charging = false
+            $0.batteryLevel = 0.199
+        },
+        Row("battery low, charging", [nil, nil, nil, nil, nil]) { $0.batteryLevel = 0 },
+        Row("everything", [.forceQuit, .forceQuit, .forceQuit, .thermal, .forceQuit]) {
+            $0.appState = .forceQuit
+            $0.backgroundRefresh = .denied
+            $0.network = false
+            $0.charging = false
+            $0.lowPowerMode = true
+            $0.thermalState = .critical
+            $0.batteryLevel = 0
+        },
+        Row("all but force quit and refresh", [.network, .network, .lowPower, .thermal, .network]) {
+            $0.network = false
+            $0.charging = false
+            $0.lowPowerMode = true
+            $0.thermalState = .critical
+            $0.batteryLevel = 0
+        },
+    ]
+
+    @Test("Each kind has the first of its own holds", arguments: Self.rows)
+    func first(_ row: Row) throws {
+        var lanes = DeviceLanes()
+        var report = row.report
+        report.charging = report.charging ?? true
+        _ = lanes.conditionsReported(report, at: LanesDriver.at(0), Parameters())
+        let tasks = [
+            Self.task(.appRefresh, .network), Self.task(.processing, [.network, .externalPower]),
+            Self.task(.processing, []), Self.task(.continued, []), Self.task(.urlSession, []),
+        ]
+        #expect(tasks.map { lanes.hold($0, at: LanesDriver.at(1), Parameters()) } == row.holds)
+    }
+
+    @Test("Long without use, refreshes and processing are held, and nothing is when there never was any")
+    func usage() throws {
+        var parameters = Parameters()
+        try parameters.set(.usageWindow, to: 100)
+        var lanes = DeviceLanes()
+        let tasks = TaskKind.allCases.map { Self.task($0, []) }
+        #expect(tasks.allSatisfy { lanes.hold($0, at: LanesDriver.at(1000), parameters) == nil })
+        var report = ConditionsReport()
+        report.appState = .active
+        _ = lanes.conditionsReported(report, at: LanesDriver.at(10), parameters)
+        report.appState = .background
+        _ = lanes.conditionsReported(report, at: LanesDriver.at(50), parameters)
+        #expect(tasks.allSatisfy { lanes.hold($0, at: LanesDriver.at(149.999), parameters) == nil })
+        #expect(tasks.map { lanes.hold($0, at: LanesDriver.at(150), parameters) } == [.usage, .usage, nil, nil])
+        #expect(tasks.allSatisfy { lanes.hold($0, at: LanesDriver.at(150), Parameters()) == nil })
+    }
+
+    private static func task(_ kind: TaskKind, _ needs: TaskNeeds) -> BackgroundTask {
+        BackgroundTask(
+            name: TaskName(rawValue: 0),
+            kind: kind,
+            needs: needs,
+            arrivedAt: LanesDriver.at(0),
+            waitsSince: LanesDriver.at(0),
+            arrival: 1
+        )
+    }
+}
+
+/// What a device has reported, and which hold is the first for each of those that want to wake it.
+struct HoldRow: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let report: ConditionsReport
+    /// In the order of the table's own columns; nil for none.
+    let holds: [Hold?]
+
+    init(_ name: String, _ holds: [Hold?], _ change: (inout ConditionsReport) -> Void) {
+        var report = ConditionsReport()
+        change(&report)
+        self.testDescription = name
+        self.report = report
+        self.holds = holds
+    }
+}
