@@ -34,11 +34,10 @@ struct SharedStreams {
 extension StreamTable {
     /// How a stream stands that is about to get a wake of this kind.
     func turn(_ stream: Subscription, _ kind: LaunchKind) -> StreamChanges.Turn {
-        let place = Int(stream.topic.rawValue)
         let isPush = kind == .push
         return StreamChanges.Turn(
-            wasNext: isPush && self.workers[place].isNext(stream),
-            taskPlaces: isPush ? [] : self.workers[place].taskPlacesNext(stream),
+            isPush: isPush,
+            wasNext: self.workers[Int(stream.topic.rawValue)].isNext(stream, isPush: isPush),
             lastTurn: stream.lastTurn
         )
     }
@@ -127,9 +126,8 @@ extension StreamTable {
         guard !stream.hasEnded, stream.takeBack(wake) else { return }
         let place = Int(stream.topic.rawValue)
         self.workers[place].busy -= 1
-        if turn.wasNext { self.workers[place].turnTakenBack(stream) }
+        if turn.wasNext { self.workers[place].turnTakenBack(stream, isPush: turn.isPush) }
         if stream.lastTurn == turn.turn { stream.lastTurn = turn.lastTurn }
-        self.workers[place].taskTurnTakenBack(stream, turn.taskPlaces)
         self.changed(stream)
     }
 

@@ -4,10 +4,9 @@ package import Wire
 package struct StreamChanges {
     /// Whose turn it was when a stream got a wake.
     struct Turn {
-        /// The stream was the next to get a push.
+        let isPush: Bool
+        /// True if the stream was the next to get a push, or a task.
         let wasNext: Bool
-        /// In which of its places it was the next to get a task.
-        let taskPlaces: [Int]
         let lastTurn: UInt64
         /// The turn that the wake was.
         var turn: UInt64 = 0

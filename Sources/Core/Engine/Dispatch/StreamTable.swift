@@ -177,7 +177,7 @@ extension StreamTable {
     /// The stream holds more or fewer wakes, or can take one that could not, or no more.
     mutating func changed(_ stream: Subscription) {
         self.shared?.offered.changed(stream)
-        guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
+        guard !stream.request.devices.isEmpty else { return }
         self.workers[Int(stream.topic.rawValue)].changed(stream)
     }
 }
@@ -225,9 +225,9 @@ extension StreamTable {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
     }
 
-    /// How many streams of a topic were looked at one by one, for tasks that need several resources.
-    package func searchedCount(_ topic: TopicIndex) -> Int64 {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].searched : 0
+    /// Returns the number of classes of a topic's streams that were looked at for tasks.
+    package func classesLookedAt(_ topic: TopicIndex) -> Int64 {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].classesLookedAt : 0
     }
 }
 
@@ -303,11 +303,7 @@ extension StreamTable {
         if stream.isFull { self.timesFull += 1 }
         self.holders[wake] = stream
         self.workers[place].busy += 1
-        if kind == .push {
-            self.workers[place].turnEnded(stream)
-        } else {
-            self.workers[place].taskTurnEnded(stream)
-        }
+        self.workers[place].turnEnded(stream, isPush: kind == .push)
         self.changed(stream)
         if let turn { self.noteGiven(wake, stream, turn) }
     }

@@ -110,14 +110,10 @@ package final class Subscription {
     var number: UInt64 = 0
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
     var places: [NamingStreams.Place] = []
-    /// Where it stands among the streams that take its tasks; `TaskRotations` keeps it.
-    var taskPlaces: [TaskRotations.Place] = []
-    /// In how many of its places it does not stand in the rotation.
-    var taskPlacesOut = 0
-    /// The stream's last turn among the streams that take tasks; the one whose turn was first is next.
+    /// The streams that take the same tasks as this one; nil if it takes none, or names devices.
+    var taskClass: TaskClasses.TaskClass?
+    /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
-    /// Whether the stream was free when `TaskRotations` last heard of a change; kept of those with several resources.
-    var wasFree = false
     /// What it has heard of conditions; `ConditionsLog` keeps it.
     var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
@@ -130,8 +126,10 @@ package final class Subscription {
     var hasBeenHeard = false
     /// True if the worker's last word was an answer, and nothing has expired or been given back since.
     var isClear = false
-    /// Whether the stream stands in its topic's rotation.
+    /// True if the stream stands in its topic's rotation for pushes.
     var isInRotation = false
+    /// True if the stream stands in the rotation of its `taskClass`.
+    var isInTaskRotation = false
     var hasEnded = false
     /// Whether the worker stops: the stream gets no new wake, and ends after its last.
     var isDraining = false

@@ -2,9 +2,11 @@ import Policy
 
 /// The tasks and sessions of one topic that wait for a slot, in the order in which they came to wait.
 ///
-/// A stream finds the first comer that it takes by a descent for each of its patterns, whoever else waits: a pattern
-/// that is new has nothing to catch up with. Each is kept once, whatever comes and goes; what no longer waits is
-/// dropped when a stream comes upon it, and by a hand that goes round as others come.
+/// A stream finds the first task that it takes by descending a tree for each of its patterns and each set of resources
+/// that it can satisfy. Of these sets there are at most as many as waiting tasks need, and at most 256, as a stream
+/// offers at most eight resources. A new pattern therefore costs no more than an old one, however many tasks wait.
+///
+/// A task that ceased to wait is dropped when a stream comes upon it, or by a hand that goes round as tasks are added.
 struct WaitingTasks {
     private struct Key: Hashable {
         let device: DeviceIndex
@@ -18,77 +20,83 @@ struct WaitingTasks {
         }
     }
 
-    private struct Place {
-        let node: TaskTree.Node
-        let needs: Int
+    /// Sessions, or the tasks that need the same resources.
+    private struct Group: Hashable {
+        static let sessions = Group(isSession: true, needs: [])
+
+        let isSession: Bool
+        /// Sorted, each once.
+        let needs: [String]
     }
 
-    /// How many places the hand looks at for each task that comes: more than one, so that what has gone is never more
-    /// than what waits.
+    /// The number of places that the hand looks at for each new task. It is more than one, so that there are never more
+    /// tasks that ceased to wait than tasks that wait.
     private static let looksPerTask = 2
 
     private var tree = TaskTree()
-    private var sessions = TaskTree.none
-    private var requests = NeedClasses()
-    private var places: [Key: Place] = [:]
+    /// The tree of each group that has tasks.
+    private var roots: [Group: TaskTree.Node] = [:]
+    private var nodes: [Key: TaskTree.Node] = [:]
     /// The place that the hand looks at next.
     private var hand = 0
 
-    /// Nothing waits.
+    /// No tasks.
     init() {}
 
-    /// How many there are, those included that wait no longer and were not dropped yet.
-    var count: Int { self.places.count }
+    /// The number of tasks, including those that ceased to wait and were not dropped yet.
+    var count: Int { self.nodes.count }
 
-    /// Something came to wait: it goes behind all that wait.
+    /// Adds a task behind all others.
     ///
-    /// - `isReady`: whether a task waits still.
+    /// - Parameter isReady: Returns whether a task still waits.
     mutating func append(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
         self.remove(task.device, task.target)
-        let key = Key(task.device, task.target)
-        if key.isSession {
-            let node = self.tree.append(task, to: &self.sessions)
-            self.places[key] = Place(node: node, needs: NeedClasses.nothing)
-        } else {
-            let needs = self.requests.number(ResourceNames.sorted(task.target.resources))
-            let node = self.tree.append(task, to: &self.requests[needs])
-            self.places[key] = Place(node: node, needs: needs)
-        }
+        let group = self.group(of: task.target)
+        self.nodes[Key(task.device, task.target)] = self.tree.append(
+            task,
+            to: &self.roots[group, default: TaskTree.none]
+        )
         for _ in 0..<Self.looksPerTask { self.sweep(isReady) }
     }
 
-    /// What waited was launched, or waits no longer.
+    /// Removes a task that was launched, or ceased to wait.
     mutating func remove(_ device: DeviceIndex, _ target: LaunchTarget) {
-        guard !self.places.isEmpty else { return }
-        let key = Key(device, target)
-        guard let place = self.places.removeValue(forKey: key) else { return }
-        if key.isSession {
-            self.tree.remove(place.node, from: &self.sessions)
-        } else {
-            self.tree.remove(place.node, from: &self.requests[place.needs])
-            self.requests.dropIfEmpty(place.needs)
-        }
-        if self.places.isEmpty { self.places = [:] }
+        guard !self.nodes.isEmpty, let node = self.nodes.removeValue(forKey: Key(device, target)) else { return }
+        let group = self.group(of: self.tree.task(node).target)
+        self.tree.remove(node, from: &self.roots[group, default: TaskTree.none])
+        if self.roots[group] == TaskTree.none { self.roots[group] = nil }
+        if self.nodes.isEmpty { self.nodes = [:] }
     }
 
-    /// The first comer of those that a stream asked for.
+    /// Returns the first task of those that a stream asked for.
     func first(for request: SubscriptionRequest) -> ReadyTask? {
-        guard !self.places.isEmpty else { return nil }
-        var best: TaskTree.Node?
-        func consider(_ root: TaskTree.Node, _ patterns: [IdentifierPattern]) {
-            for pattern in patterns {
-                guard let node = self.tree.earliest(in: root, { pattern.side($0) }) else { continue }
-                if best.map({ self.tree.isBefore(node, $0) }) ?? true { best = node }
+        guard !self.nodes.isEmpty else { return nil }
+        var best = TaskTree.none
+        func consider(_ group: Group, _ patterns: [IdentifierPattern]) {
+            guard let root = self.roots[group] else { return }
+            for pattern in patterns { best = self.tree.earlier(best, self.tree.earliest(in: root, pattern)) }
+        }
+        consider(.sessions, request.sessions)
+        let offered = request.resources
+        if self.roots.count <= 1 << offered.count {
+            for group in self.roots.keys where !group.isSession && ResourceNames.isSatisfied(group.needs, by: offered) {
+                consider(group, request.tasks)
+            }
+        } else {
+            for subset in 0..<(1 << offered.count) {
+                let needs = offered.indices.filter { subset >> $0 & 1 == 1 }.map { offered[$0] }
+                consider(Group(isSession: false, needs: needs), request.tasks)
             }
         }
-        if !request.tasks.isEmpty {
-            self.requests.forEach(offered: request.resources) { consider($0, request.tasks) }
-        }
-        if self.sessions != TaskTree.none { consider(self.sessions, request.sessions) }
-        return best.map { self.tree.task($0) }
+        return best == TaskTree.none ? nil : self.tree.task(best)
     }
 
-    /// Drops the task that the hand points at if it waits no longer.
+    private func group(of target: LaunchTarget) -> Group {
+        target.kind == .urlSession
+            ? .sessions : Group(isSession: false, needs: ResourceNames.sorted(target.resources))
+    }
+
+    /// Drops the task that the hand points at if it no longer waits.
     private mutating func sweep(_ isReady: (ReadyTask) -> Bool) {
         if self.hand >= self.tree.capacity { self.hand = 0 }
         guard self.hand < self.tree.capacity else { return }
@@ -96,5 +104,162 @@ struct WaitingTasks {
             self.remove(task.device, task.target)
         }
         self.hand += 1
+    }
+}
+
+/// Waiting tasks by name: finding the first of those whose names begin alike costs one descent.
+///
+/// Several trees share one memory. Each orders its tasks by name, and tasks of one name by arrival; each node knows the
+/// first task below it. The trees are treaps: a parent has a greater priority than its children, and priorities are
+/// random, so that a tree of n tasks is some 3 log n deep whatever names tasks have.
+struct TaskTree {
+    /// A task, or the tree whose top it is.
+    typealias Node = Int32
+
+    /// No task, and the empty tree.
+    static let none: Node = -1
+
+    private struct Place {
+        let task: ReadyTask
+        /// The number of the task in the order of arrival.
+        let order: UInt64
+        let priority: Int
+        var left = TaskTree.none
+        var right = TaskTree.none
+        /// The first task of this tree.
+        var earliest: Node
+        var isUsed = true
+    }
+
+    private var places: [Place] = []
+    private var unused: [Node] = []
+    private var lastOrder: UInt64 = 0
+
+    /// The number of places, used or not.
+    var capacity: Int { self.places.count }
+
+    /// Returns the task of a node.
+    func task(_ node: Node) -> ReadyTask { self.places[Int(node)].task }
+
+    /// Returns the task in one of the `capacity` places, or nil if the place is not used.
+    func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
+
+    /// Returns the node that came first, or the other one if one is `none`.
+    func earlier(_ one: Node, _ other: Node) -> Node {
+        guard one != Self.none, other != Self.none else { return max(one, other) }
+        return self.places[Int(one)].order < self.places[Int(other)].order ? one : other
+    }
+
+    /// Adds a task as the last one.
+    mutating func append(_ task: ReadyTask, to root: inout Node) -> Node {
+        self.lastOrder += 1
+        let node = self.unused.popLast() ?? Node(self.places.count)
+        // The hash differs from process to process, so that no sender of tasks can choose the shape of a tree.
+        let place = Place(task: task, order: self.lastOrder, priority: self.lastOrder.hashValue, earliest: node)
+        if Int(node) == self.places.count { self.places.append(place) } else { self.places[Int(node)] = place }
+        root = self.insert(node, under: root)
+        return node
+    }
+
+    /// Removes a task from its tree.
+    mutating func remove(_ node: Node, from root: inout Node) {
+        root = self.take(node, from: root)
+        self.places[Int(node)].isUsed = false
+        self.unused.append(node)
+        guard self.unused.count == self.places.count else { return }
+        // No tree has a task: the memory of a crowd is released.
+        self.places = []
+        self.unused = []
+    }
+
+    /// Returns the first task whose name matches the pattern, or `none`.
+    ///
+    /// - Parameters:
+    ///   - reachesStart: True if no name in the tree is before those that match.
+    ///   - reachesEnd: True if no name in the tree is after those that match.
+    func earliest(
+        in root: Node,
+        _ pattern: IdentifierPattern,
+        reachesStart: Bool = false,
+        reachesEnd: Bool = false
+    ) -> Node {
+        guard root != Self.none else { return Self.none }
+        if reachesStart, reachesEnd { return self.places[Int(root)].earliest }
+        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
+        let name = self.places[Int(root)].task.target.name
+        guard pattern.matches(name) else {
+            // Names that match are neighbors, and a beginning alone is before all that it begins.
+            let isBefore = name <= pattern.stem
+            return self.earliest(
+                in: isBefore ? right : left,
+                pattern,
+                reachesStart: reachesStart,
+                reachesEnd: reachesEnd
+            )
+        }
+        let first = self.earliest(in: left, pattern, reachesStart: reachesStart, reachesEnd: true)
+        let last = self.earliest(in: right, pattern, reachesStart: true, reachesEnd: reachesEnd)
+        return self.earlier(root, self.earlier(first, last))
+    }
+}
+
+// MARK: - Treaps
+
+extension TaskTree {
+    private func standsBefore(_ node: Node, _ other: Node) -> Bool {
+        let (one, two) = (self.places[Int(node)].task.target.name, self.places[Int(other)].task.target.name)
+        return one == two ? self.places[Int(node)].order < self.places[Int(other)].order : one < two
+    }
+
+    private mutating func insert(_ node: Node, under root: Node) -> Node {
+        guard root != Self.none else { return node }
+        guard self.places[Int(node)].priority <= self.places[Int(root)].priority else {
+            let (left, right) = self.split(root, at: node)
+            return self.join(node, left, right)
+        }
+        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
+        return self.standsBefore(node, root)
+            ? self.join(root, self.insert(node, under: left), right)
+            : self.join(root, left, self.insert(node, under: right))
+    }
+
+    private mutating func take(_ node: Node, from root: Node) -> Node {
+        precondition(root != Self.none, "the task is in this tree")
+        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
+        if node == root { return self.merge(left, right) }
+        return self.standsBefore(node, root)
+            ? self.join(root, self.take(node, from: left), right)
+            : self.join(root, left, self.take(node, from: right))
+    }
+
+    /// Divides a tree into the tasks before `node` and those after it.
+    private mutating func split(_ root: Node, at node: Node) -> (before: Node, after: Node) {
+        guard root != Self.none else { return (Self.none, Self.none) }
+        let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
+        if self.standsBefore(root, node) {
+            let (before, after) = self.split(right, at: node)
+            return (self.join(root, left, before), after)
+        }
+        let (before, after) = self.split(left, at: node)
+        return (before, self.join(root, after, right))
+    }
+
+    /// Makes one tree of two, of which the first is before the second.
+    private mutating func merge(_ one: Node, _ two: Node) -> Node {
+        guard one != Self.none, two != Self.none else { return max(one, two) }
+        if self.places[Int(one)].priority > self.places[Int(two)].priority {
+            return self.join(one, self.places[Int(one)].left, self.merge(self.places[Int(one)].right, two))
+        }
+        return self.join(two, self.merge(one, self.places[Int(two)].left), self.places[Int(two)].right)
+    }
+
+    /// Makes `root` the top of two trees.
+    private mutating func join(_ root: Node, _ left: Node, _ right: Node) -> Node {
+        func earliest(_ node: Node) -> Node { node == Self.none ? Self.none : self.places[Int(node)].earliest }
+        let first = self.earlier(root, self.earlier(earliest(left), earliest(right)))
+        self.places[Int(root)].left = left
+        self.places[Int(root)].right = right
+        self.places[Int(root)].earliest = first
+        return root
     }
 }
