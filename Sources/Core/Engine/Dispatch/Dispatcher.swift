@@ -182,3 +182,220 @@ extension Dispatcher {
     /// How many streams are open.
     package var streamCount: Int { self.streams.count }
 }
+
+/// What every verb begins and ends with.
+extension Dispatcher {
+    /// Does what is due of a device before something happens to it, its launches too, though a bounded step may not
+    /// have come to it yet: at one moment a launch goes before what comes from outside.
+    func catchUp(_ device: DeviceIndex) {
+        if !self.ended.isEmpty {
+            for wake in self.engine.wakesInFlight(device) where self.streams.isHolderGone(wake) {
+                self.streams.forget(wake)
+                self.engine.lose(wake)
+            }
+        }
+        if self.engine.catchUp(device) { self.flow() }
+        // A step that has done all it may leaves the device in its queue, and what is about to happen would go first.
+        guard self.workLeft <= 0, !self.isReading else { return }
+        if self.engine.hasTasks(device) {
+            while self.launchNext(device) {}
+            return
+        }
+        let identity = self.engine.identity(device)
+        guard let stream = self.freeStream(identity.topic, identity.token), let wake = self.engine.claim(device) else {
+            return
+        }
+        self.hand(wake, to: stream)
+    }
+
+    /// Takes back slots and gives them out until nothing more happens, and tells streams of conditions.
+    func flow() {
+        guard !self.isReading else { return }
+        if !self.ended.isEmpty { self.loseWakes() }
+        if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
+        if self.streams.hasConditionsToTell { self.tellConditions() }
+    }
+
+    /// Offers one device or task that came to wait, or fills one stream that came free.
+    ///
+    /// - Returns: false when nothing more is to be done, or no more may be.
+    private func launchOrFill() -> Bool {
+        self.takeExpiredWakes()
+        guard self.workLeft > 0 else { return false }
+        if let device = self.engine.popNewlyReady() {
+            self.offer(device)
+        } else if let task = self.engine.popReadyTask() {
+            self.offer(task)
+        } else if let subscription = self.freed.first {
+            guard self.fill(subscription) else { return false }
+            _ = self.freed.popFirst()
+        } else {
+            return false
+        }
+        return true
+    }
+
+    /// Loses the wakes of streams that have ended.
+    private func loseWakes() {
+        while self.workLeft > 0, let wake = self.ended.popWake() {
+            self.workLeft -= 1
+            self.streams.forget(wake)
+            self.engine.lose(wake)
+        }
+    }
+
+    func takeExpiredWakes() {
+        while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason) }
+    }
+
+    /// A wake ended without its worker's doing: the stream that holds it is told.
+    func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason) {
+        guard let subscription = self.streams.holder(of: wake) else {
+            self.streams.shared?.noteEndedElsewhere(wake, reason)
+            return
+        }
+        let kind = self.streams.kind(of: wake, subscription)
+        self.output.expire(wake, on: subscription.address, reason: reason)
+        _ = self.release(wake, subscription)
+        // Tasks of minutes say little of a worker that is silent, the less so as what interrupts them is not its fault.
+        if subscription.request.stallsWhenSilent, kind?.lane == .short { self.streams.expired(wake, subscription) }
+        self.slotFreed(subscription)
+    }
+
+    /// A stream no longer holds a wake, and is told so.
+    ///
+    /// - Returns: false when it did not hold it.
+    func release(_ wake: WakeID, _ subscription: Subscription) -> Bool {
+        guard self.streams.release(wake, subscription) else { return false }
+        self.output.released(wake, on: subscription.address)
+        return true
+    }
+
+    /// A stream may take another wake, or has none left and may end.
+    func slotFreed(_ subscription: Subscription) {
+        self.freed.append(subscription)
+        self.endIfDrained(subscription)
+    }
+
+    func endIfDrained(_ subscription: Subscription) {
+        guard subscription.isDraining, subscription.wakes.isEmpty, !subscription.hasEnded,
+            subscription.releasesInDoubt == 0
+        else { return }
+        self.streams.remove(subscription)
+        self.output.drained(subscription.address)
+    }
+}
+
+/// A worker's open stream, at one moment.
+package struct StreamSnapshot: Sendable {
+    /// Whether a stream takes wakes, and what keeps it from that.
+    package enum State: String, Sendable {
+        /// The stream has a free slot.
+        case free
+        /// Every slot holds a wake.
+        case busy
+        /// The payloads it holds are as large as they may be.
+        case full
+        /// The stream's peer does not read.
+        case paused
+        /// Three wakes in a row expired on it unanswered, or were given back.
+        case stalled
+        /// The stream's worker stops.
+        case draining
+    }
+
+    package let address: StreamAddress
+    package let topic: TopicIndex
+    /// What its worker calls itself; may be empty.
+    package let label: String
+    package let slots: Int
+    /// The wakes it holds.
+    package let busy: Int
+    /// The wakes it was given since it was opened.
+    package let wakesGiven: Int64
+    /// When it was given the oldest of the wakes it holds; nil when it holds none.
+    package let oldestGivenAt: Instant?
+    /// The oldest of the wakes it holds.
+    package let oldestWake: WakeID?
+    package let state: State
+    /// Why it gets no wakes, or may not have received one; nil if nothing speaks against it.
+    package let trouble: String?
+
+    init(_ subscription: Subscription, trouble: String?) {
+        self.trouble = trouble
+        self.address = subscription.address
+        self.topic = subscription.topic
+        self.label = subscription.request.label
+        self.slots = subscription.slots
+        self.busy = subscription.wakes.count
+        self.wakesGiven = subscription.wakesGiven
+        let oldest = subscription.wakes.all.min { left, right in
+            (left.value.givenAt, left.wake.first) < (right.value.givenAt, right.wake.first)
+        }
+        self.oldestGivenAt = oldest?.value.givenAt
+        self.oldestWake = oldest?.wake
+        self.state =
+            if subscription.isDraining {
+                .draining
+            } else if subscription.isPaused {
+                .paused
+            } else if subscription.isStalled {
+                .stalled
+            } else if subscription.isFull {
+                .full
+            } else if subscription.wakes.count >= subscription.slots {
+                .busy
+            } else {
+                .free
+            }
+    }
+}
+
+/// What the dispatcher tells workers. Whoever takes it keeps it back until the step is durable.
+package protocol DispatchOutput: AnyObject {
+    /// A wake for the stream; its content is valid during the call.
+    func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
+
+    /// A wake the stream holds has expired: its worker should stop.
+    func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)
+
+    /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself. Of a wake
+    /// that has expired `expire` was said before.
+    func released(_ wake: WakeID, on stream: StreamAddress)
+
+    /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
+    func drained(_ stream: StreamAddress)
+
+    /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed
+    /// several times before it could be told is told once.
+    func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress)
+}
+
+/// Where a worker's stream, or a request that waits for its answer, is found.
+///
+/// The dispatcher carries it and never looks inside.
+package enum StreamAddress: Hashable, BitwiseCopyable, Sendable {
+    /// A stream of a connection.
+    case stream(LoopStream)
+    /// The stream of a push whose answer fault rules get before it is sent.
+    case faulted(LoopStream)
+    /// The wakes of the webhook with this number.
+    case webhook(UInt32)
+    /// The results that the webhook with this number reports: nobody waits for their answers.
+    case webhookReport(UInt32)
+}
+
+/// A stream of a connection: which loop has the connection, and which of its streams it is.
+package struct LoopStream: Hashable, BitwiseCopyable, Sendable {
+    package let connectionIndex: UInt32
+    package let connectionGeneration: UInt32
+    package let number: Int32
+    package let loop: UInt16
+
+    package init(loop: UInt16, connectionIndex: UInt32, connectionGeneration: UInt32, number: Int32) {
+        self.connectionIndex = connectionIndex
+        self.connectionGeneration = connectionGeneration
+        self.number = number
+        self.loop = loop
+    }
+}

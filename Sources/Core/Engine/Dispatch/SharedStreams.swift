@@ -1,5 +1,5 @@
 import Policy
-import Wire
+package import Wire
 
 /// What streams need besides where devices are there for a step alone.
 struct SharedStreams {
@@ -144,5 +144,79 @@ extension StreamTable {
         guard let heard = self.shared?.heard, !heard.isEmpty, !self.hasConditionsToTell else { return }
         guard heard.topics.allSatisfy({ self.workers[Int($0.rawValue)].conditions.isEmpty }) else { return }
         self.shared?.heard.removeAll()
+    }
+}
+
+/// What a step of a shared store did to streams, until it is known whether it happened.
+package struct StreamChanges {
+    /// Whose turn it was when a stream got a wake.
+    struct Turn {
+        let isPush: Bool
+        /// True if the stream was the next to get a push, or a task.
+        let wasNext: Bool
+        let lastTurn: UInt64
+        /// The turn that the wake was.
+        var turn: UInt64 = 0
+        /// The wake made the stream full of bytes.
+        var madeFull = false
+    }
+
+    /// One change, as it is undone.
+    enum Change {
+        case given(WakeID, Subscription, Turn)
+        case released(WakeID, HeldWake, Subscription)
+        /// A wake that had been released counts as expired unanswered.
+        case expired(WakeID, Subscription)
+        /// The worker gave back a wake, which had been released.
+        case gaveBack(Subscription)
+        /// The wakes that had expired unanswered or been given back are forgotten.
+        case answered([WakeID], WakesGivenBack?, Subscription)
+        case toldConditions(DeviceToken, Subscription)
+        /// A continued task was seen to advance, perhaps; it was so before.
+        case progressed(WakeID, HeldWake, Subscription)
+    }
+
+    var changes: [Change] = []
+    /// Wakes that ended in this step, or had before, and that no stream here held, and why they expired; nil for
+    /// another end. Whoever holds one is to be told, once the step is durable: `Dispatcher.wakeEndedElsewhere`.
+    package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
+
+    /// How many reports of continued tasks' progress were taken.
+    var progressReports: Int64 = 0
+
+    package init() {}
+
+    /// Nothing was done.
+    package var isEmpty: Bool { self.changes.isEmpty && self.endedElsewhere.isEmpty }
+}
+
+/// Devices whose conditions have changed, by numbers that outlive the step that changed them: streams that do not read
+/// hear of them later. There are as many as some stream is still to hear of, or heard of since there was none.
+struct HeardDevices {
+    private var numbers: [DeviceToken: Int] = [:]
+    private var tokens: [DeviceToken] = []
+    /// The topics of these devices.
+    private(set) var topics: Set<TopicIndex> = []
+
+    var isEmpty: Bool { self.tokens.isEmpty }
+
+    /// What stands for a device of this topic in logs; the engine does not know it.
+    mutating func index(_ token: borrowing DeviceToken, _ topic: TopicIndex) -> DeviceIndex {
+        self.topics.insert(topic)
+        let number = self.numbers[copy token] ?? self.tokens.count
+        if number == self.tokens.count {
+            self.numbers[copy token] = number
+            self.tokens.append(copy token)
+        }
+        return DeviceIndex(rawValue: UInt32(number))
+    }
+
+    /// The device that this stands for.
+    func token(_ index: DeviceIndex) -> DeviceToken { self.tokens[Int(index.rawValue)] }
+
+    mutating func removeAll() {
+        self.numbers.removeAll(keepingCapacity: true)
+        self.tokens.removeAll(keepingCapacity: true)
+        self.topics.removeAll(keepingCapacity: true)
     }
 }
