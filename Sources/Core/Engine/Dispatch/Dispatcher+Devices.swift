@@ -45,7 +45,7 @@ extension Dispatcher {
         let identity = self.engine.identity(device)
         guard !self.engine.isShortLaneFull(device) else { return .wakeInFlight }
         self.takeExpiredWakes()
-        guard let stream = self.freeStreamForced(identity.topic, identity.token) else {
+        guard let stream = self.freeStream(identity.topic, identity.token, isForced: true) else {
             self.flow()
             return .noWorker
         }
@@ -138,16 +138,14 @@ extension Dispatcher {
         for task in self.engine.tasks(of: device) where task.name == identifier && task.task.kind != .urlSession {
             guard case .waiting(_, _, let laneIsFull) = task.state else { continue }
             guard !laneIsFull else { return .laneIsFull }
-            target = LaunchTarget(
-                kind: LaunchKind(task.task.kind),
-                name: identifier,
-                resources: task.details.resources
-            )
+            target = task.target
         }
         guard let target else { return .notWaiting }
         self.takeExpiredWakes()
         let identity = self.engine.identity(device)
-        guard let stream = self.freeStreamForced(identity.topic, identity.token, target) else { return .noWorker }
+        guard let stream = self.freeStream(identity.topic, identity.token, target, isForced: true) else {
+            return .noWorker
+        }
         switch self.engine.launchTaskForced(identifier, device) {
         case .launched(let wake):
             self.streams.waitsNoLonger(device, target, identity.topic)

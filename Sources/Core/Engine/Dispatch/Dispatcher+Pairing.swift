@@ -6,26 +6,19 @@ extension Dispatcher {
     /// Whether anything of a topic launches by itself.
     func launches(_ topic: TopicIndex) -> Bool { !self.isDraining && !self.engine.isPaused(topic) }
 
-    /// The stream that a push of this device goes to; nil when none is free, or nothing of the topic launches by
-    /// itself.
-    func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken) -> Subscription? {
-        self.launches(topic) ? self.streams.free(topic, token) : nil
-    }
-
-    /// The stream that a wake of this device for this goes to; nil when none is free, or nothing of the topic launches
-    /// by itself.
-    func freeStream(_ topic: TopicIndex, _ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
-        self.launches(topic) ? self.streams.free(topic, token, target) : nil
-    }
-
-    /// The stream that a wake goes to which a person launches, be the topic paused or not; nil when none is free, or
-    /// nothing is launched any more.
-    func freeStreamForced(
+    /// Returns the stream that a wake of this device goes to, or nil if none is free, or nothing of the topic launches.
+    ///
+    /// - Parameters:
+    ///   - target: What is launched; nil for a push.
+    ///   - isForced: True if a person launches it, which a paused topic does not prevent.
+    func freeStream(
         _ topic: TopicIndex,
         _ token: borrowing DeviceToken,
-        _ target: LaunchTarget = .push
+        _ target: LaunchTarget? = nil,
+        isForced: Bool = false
     ) -> Subscription? {
-        self.isDraining ? nil : self.streams.free(topic, token, target)
+        guard isForced ? !self.isDraining : self.launches(topic) else { return nil }
+        return self.streams.free(topic, token, target)
     }
 
     /// Launches a device whose push came to wait, if a stream can take it; what has waited longest for that stream

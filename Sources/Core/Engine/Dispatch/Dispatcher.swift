@@ -165,12 +165,7 @@ extension Dispatcher {
     /// Says of a task of this device that waits for a slot whether any stream takes it.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
         guard case .waiting(_, let held, _) = task.state, held.first == .worker else { return }
-        let target = LaunchTarget(
-            kind: LaunchKind(task.task.kind),
-            name: task.name,
-            resources: task.details.resources
-        )
-        task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, target)
+        task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
     }
 
     /// How many tasks of a topic are kept as waiting for a slot; some may have ceased to, never most of them.
@@ -348,6 +343,13 @@ package struct StreamSnapshot: Sendable {
             } else {
                 .free
             }
+    }
+}
+
+extension TaskSnapshot {
+    /// What a stream must take to be sent this task.
+    var target: LaunchTarget {
+        LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }
 }
 

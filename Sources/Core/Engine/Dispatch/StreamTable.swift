@@ -139,24 +139,19 @@ extension StreamTable {
 // MARK: - Whose turn it is
 
 extension StreamTable {
-    /// The stream that a wake of this device goes to: a free one that names it, or else the one whose turn it is.
-    package mutating func free(_ topic: TopicIndex, _ device: borrowing DeviceToken) -> Subscription? {
-        let place = Int(topic.rawValue)
-        guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
-        if let naming = self.workers[place].naming(device) { return naming }
-        return self.workers[place].nextInRotation()
-    }
-
-    /// The stream that a wake for this goes to.
+    /// Returns the stream that a wake of this device goes to: a free one that names it, or else the one whose turn it is.
+    ///
+    /// - Parameter target: What is launched; nil for a push.
     package mutating func free(
         _ topic: TopicIndex,
         _ device: borrowing DeviceToken,
-        _ target: LaunchTarget
+        _ target: LaunchTarget? = nil
     ) -> Subscription? {
-        guard target.kind != .push else { return self.free(topic, device) }
         let place = Int(topic.rawValue)
         guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
-        return self.workers[place].free(device, target)
+        if let target, target.kind != .push { return self.workers[place].free(device, target) }
+        if let naming = self.workers[place].naming(device) { return naming }
+        return self.workers[place].nextInRotation()
     }
 
     /// A free stream that names this device: the one with the fewest wakes.
