@@ -194,17 +194,7 @@ let tools: [Target] = [
 /// The programs that `deploy/bench` and the budgets measure.
 let measurements: [Target] = [
     program("wakegate-memory", in: "Measurements", ["Engine", "Platform", "Policy", "Wire"]),
-    program(
-        "wakegate-history",
-        in: "Measurements",
-        ["Engine", "Platform", "Policy", "Storage", "Wire"]
-    ),
     program("wakegate-workers", in: "Measurements", ["HTTPClient", "Platform", "WakeWorker"]),
-    program(
-        "wakegate-journal",
-        in: "Measurements",
-        ["Engine", "Platform", "Policy", "Storage", "Wire"]
-    ),
 ]
 
 let testKit: [Target] = [

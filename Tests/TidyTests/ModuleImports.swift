@@ -5,7 +5,7 @@ enum ModuleImports {
     /// The modules that may import each module of the toolchain.
     static let importers: [String: Set<String>] = [
         "Foundation": [
-            "Storage", "WakeGateTestKit", "wakegate-journal", "wakegate-workers",
+            "Storage", "WakeGateTestKit", "wakegate-workers",
         ],
         "FoundationEssentials": [
             "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "ServiceManager", "WakeWorker",
@@ -13,7 +13,7 @@ enum ModuleImports {
         "Glibc": [
             "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "PostgresStore",
             "ServiceManager", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate",
-            "wakegate-history", "wakegate-journal", "wakegate-memory",
+            "wakegate-memory",
         ],
         "Dispatch": [
             "Gateway", "wakegate-workers",

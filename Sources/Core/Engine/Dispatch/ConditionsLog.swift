@@ -55,9 +55,6 @@ struct ConditionsLog {
     /// Whether every stream has heard everything.
     var isEmpty: Bool { self.log.isEmpty && self.untoldCount == 0 }
 
-    /// How many entries are kept.
-    var entryCount: Int { self.log.count }
-
     /// A new stream: it hears of what changes from now on.
     mutating func insert(_ stream: Subscription) {
         self.streamCount += 1
