@@ -25,3 +25,16 @@ extension Pipe {
     /// A pipe that only the child inherits which it is given to.
     package static func toChild() -> Pipe { Children.alone { Pipe() } }
 }
+
+/// The checkout that the tests were built from.
+package enum Checkout {
+    /// The folder of `Package.swift`.
+    package static let root: URL = {
+        var folder = URL(fileURLWithPath: #filePath)
+        repeat {
+            folder.deleteLastPathComponent()
+        } while folder.path != "/"
+            && !FileManager.default.fileExists(atPath: folder.appendingPathComponent("Package.swift").path)
+        return folder
+    }()
+}

@@ -161,3 +161,65 @@ extension RandomTrace {
         self.lines.append(#"{"t": \#(Self.seconds(self.now)), "device": "\#(device)", "\#(kind)": {\#(body)}}"#)
     }
 }
+
+/// What a random trace contains, in milliseconds, for the checkers: nothing here comes from the code under test.
+struct TraceFacts {
+    struct Push {
+        var moment: Int64
+        var priority: Int
+        /// As in the trace: 0 is now or never.
+        var expiration: Int64?
+    }
+
+    /// The conditions of a device from a moment on.
+    struct Report {
+        var moment: Int64
+        var device: DeviceFacts
+    }
+
+    var limits = TraceLimits()
+    /// The pushes by apns-id.
+    var pushes: [String: Push] = [:]
+    var reports: [String: [Report]] = [:]
+    /// The last push of each device, after which nothing holds it; empty when the trace stops early.
+    var finalPushes: [String: String] = [:]
+    /// Whether every wake is answered in time, and well.
+    var isWorkerGood = false
+
+    /// Every state the device was in at some point of the millisecond `moment`, the earliest first.
+    func states(of device: String, at moment: Int64) -> [DeviceFacts] {
+        let reports = self.reports[device] ?? []
+        let before = reports.last { $0.moment < moment }?.device ?? DeviceFacts()
+        return [before] + reports.filter { $0.moment == moment }.map(\.device)
+    }
+}
+
+/// A promise of the rules that an outcome broke.
+struct Violation: CustomStringConvertible {
+    enum Promise: String, CaseIterable {
+        case oneInFlight, spacing, budget, allowance, holds, attempts, joint, expiry, forceQuit, disposition
+        case wakeEnd, retry, conservation, order, starvation
+    }
+
+    let promise: Promise
+    let moment: Int64
+    let device: String
+    let what: String
+
+    var description: String {
+        "\(self.promise.rawValue): \(self.what) (device \(self.device) at \(self.moment) ms)"
+    }
+}
+
+/// How often the corners were met, so that no promise is kept on nothing.
+struct Sightings {
+    private(set) var counts: [String: Int] = [:]
+
+    mutating func saw(_ what: String) {
+        self.counts[what, default: 0] += 1
+    }
+
+    mutating func add(_ other: Sightings) {
+        self.counts.merge(other.counts, uniquingKeysWith: +)
+    }
+}

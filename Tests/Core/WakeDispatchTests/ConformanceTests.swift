@@ -1,4 +1,6 @@
+import Engine
 import Foundation
+import Policy
 import Testing
 import WakeGateTestKit
 
@@ -68,5 +70,220 @@ struct ConformanceTests {
             guard let first = comparison.differences.first else { continue }
             Issue.record("replay with WAKEGATE_SEED=\(seed): \(first); \(comparison.differences.count) in all")
         }
+    }
+}
+
+/// One trace, played to the simulator and to the production dispatcher and engine.
+struct TraceComparison {
+    private(set) var differences: [String] = []
+    /// How many lines the simulator has of it.
+    private(set) var lineCount = 0
+
+    /// - Parameter isOrdered: whether the lines of one moment come in the same order, too: where workers answer at the
+    ///   very moment of a launch, the simulator hears of it before it launches in another lane.
+    init(_ trace: [String], isOrdered: Bool = true) throws {
+        var expected: [String: [String]] = [:]
+        var launches: [LaunchKind: Int64] = [:]
+        var simulator = try Simulator()
+        func note(_ line: OutcomeLine) {
+            expected[line.device, default: []].append(line.driverText)
+            if case .launch = line.event { launches[.push, default: 0] += 1 }
+        }
+        func note(_ line: TaskLine) {
+            expected[line.device, default: []].append(line.driverText)
+            if case .launch(let kind, _, _) = line.event { launches[LaunchKind(kind), default: 0] += 1 }
+        }
+        for line in trace { try simulator.take(line, output: note, tasks: note) }
+        let summary = simulator.finish(output: note, tasks: note)
+        let driver = try TraceDriver(trace)
+        for line in trace { try driver.take(line) }
+        driver.finish()
+        self.lineCount = expected.values.reduce(0) { $0 + $1.count }
+        for device in Set(expected.keys).union(driver.lines.keys).sorted() {
+            let (mine, theirs) = (expected[device] ?? [], driver.lines[device] ?? [])
+            if isOrdered {
+                self.compare(mine, theirs, "device \(device)")
+            } else {
+                self.compare(Self.sortedByMoment(mine), Self.sortedByMoment(theirs), "device \(device)")
+            }
+        }
+        self.compare("deliveries", launches.values.reduce(0, +), Int64(driver.deliveryCount))
+        self.compare("launches of pushes", launches[.push] ?? 0, driver.books.launched)
+        for kind in TaskKind.allCases {
+            self.compare("launches of \(kind)", launches[LaunchKind(kind)] ?? 0, driver.books.tasks.launched[kind])
+        }
+        self.comparePushes(driver.books, summary)
+        self.compareRequests(driver.books, summary.tasks)
+        self.compareSessions(driver.books, summary.sessions)
+    }
+
+    private static func sortedByMoment(_ lines: [String]) -> [String] {
+        let moments = lines.map { Int64($0.prefix { $0 != " " }) ?? 0 }
+        return zip(moments, lines).sorted { $0 < $1 }.map(\.1)
+    }
+
+    private mutating func compare(_ expected: [String], _ actual: [String], _ name: String) {
+        guard expected != actual else { return }
+        let place =
+            zip(expected, actual).enumerated().first { $1.0 != $1.1 }?.offset ?? min(expected.count, actual.count)
+        func line(_ lines: [String]) -> String { lines.indices.contains(place) ? lines[place] : "nothing" }
+        let before = place > 0 ? expected[place - 1] : "nothing"
+        self.differences.append("\(name): after \"\(before)\" \"\(line(actual))\" in place of \"\(line(expected))\"")
+    }
+
+    private mutating func compare(_ name: String, _ expected: Int64, _ actual: Int64) {
+        if expected != actual { self.differences.append("\(name): \(actual) in place of \(expected)") }
+    }
+
+    private mutating func compare(_ name: String, _ expected: Int?, _ actual: Int64) {
+        self.compare(name, Int64(expected ?? 0), actual)
+    }
+}
+
+// MARK: - Books
+
+extension TraceComparison {
+    private mutating func comparePushes(_ books: Books, _ summary: Summary) {
+        self.compare("accepted", summary.accepted, books.accepted)
+        self.compare("launched", summary.launched, books.launched)
+        self.compare("completed", summary.completed, books.completed)
+        self.compare("coalesced", summary.coalesced, books.coalesced)
+        self.compare("pending", summary.pending, books.pending)
+        self.compare("inFlight", summary.inFlight, books.inFlight)
+        for reason in DiscardReason.allCases {
+            self.compare("discarded.\(reason)", summary.discarded[reason], books.discarded[reason])
+        }
+        for outcome in WakeOutcome.allCases {
+            self.compare("results.\(outcome)", summary.results[outcome], books.results[outcome])
+        }
+    }
+
+    private mutating func compareRequests(_ books: Books, _ summary: Summary.Tasks) {
+        self.compare("tasks.submitted", summary.submitted, books.requests.submitted.sum)
+        self.compare("tasks.replaced", summary.replaced, books.requests.replaced)
+        self.compare("tasks.cancelled", summary.cancelled, books.requests.cancelled)
+        self.compare("tasks.waiting", summary.waiting, books.requests.waiting.sum)
+        self.compare("tasks.inFlight", summary.inFlight, books.requests.inFlight.sum)
+        for refusal in TaskRefusal.allCases {
+            self.compare("tasks.refused.\(refusal)", summary.refused[refusal], books.requests.refused[refusal])
+        }
+        for reason in TaskDiscardReason.allCases {
+            self.compare("tasks.discarded.\(reason)", summary.discarded[reason], books.requests.discarded[reason])
+        }
+        for outcome in TaskOutcome.allCases {
+            self.compare("tasks.results.\(outcome)", summary.results[outcome], books.requestResults(outcome))
+        }
+        self.compare("requests accounted for", books.requests.submitted.sum, books.requestsAccountedFor)
+    }
+
+    private mutating func compareSessions(_ books: Books, _ summary: Summary.Sessions) {
+        self.compare("sessions.finished", summary.finished, books.sessions.finished)
+        self.compare("sessions.refused", summary.refused, books.sessions.refused)
+        self.compare("sessions.completed", summary.completed, books.sessions.completed)
+        self.compare("sessions.waiting", summary.waiting, books.sessions.waiting)
+        self.compare("sessions.inFlight", summary.inFlight, books.sessions.inFlight)
+        for reason in TaskDiscardReason.allCases {
+            self.compare("sessions.discarded.\(reason)", summary.discarded[reason], books.sessions.discarded[reason])
+        }
+        for outcome in TaskOutcome.allCases {
+            self.compare("sessions.results.\(outcome)", summary.results[outcome], books.tasks[.urlSession][outcome])
+        }
+        self.compare("transfers accounted for", books.sessions.finished, books.sessions.accountedFor)
+    }
+}
+
+extension OutcomeLine {
+    /// The line as `TraceDriver` writes it.
+    var driverText: String {
+        let what =
+            switch self.event {
+            case .push(let disposition): "push \(disposition.rawValue)"
+            case .launch(let coalesced, let attempt): "launch \(coalesced) \(attempt)"
+            case .result(let outcome): "result \(outcome.rawValue)"
+            case .discard(let reason): "discard \(reason.rawValue)"
+            }
+        return "\(self.moment.milliseconds) \(self.apnsID) \(what)"
+    }
+}
+
+@Suite("An engine that shares its store", .timeLimit(.minutes(15)))
+struct SharedEngineTests {
+    private static let seedCount = 60
+
+    private func run(
+        _ seed: UInt64,
+        _ loading: SharedComparison.Loading,
+        _ spoil: @escaping (SharedDeviceChange) -> SharedDeviceChange = { $0 }
+    ) throws -> SharedComparison {
+        var generator = SeededGenerator(seed: seed &* 31)
+        let configuration = SharedComparison.configuration(&generator)
+        let comparison = try SharedComparison(configuration, loading, mayFail: seed.isMultiple(of: 3), seed: seed)
+        comparison.shared.spoil = spoil
+        try comparison.begin()
+        for _ in 0..<50 {
+            try comparison.goOn()
+            if !comparison.differences.isEmpty { break }
+        }
+        return comparison
+    }
+
+    @Test(
+        "It answers, tells, counts, remembers and shows what one does that keeps all devices",
+        arguments: SharedComparison.Loading.allCases
+    )
+    func same(_ loading: SharedComparison.Loading) throws {
+        var (wakes, failures) = (0, 0)
+        for seed in 1...UInt64(Self.seedCount) {
+            let comparison = try self.run(seed, loading)
+            let difference = comparison.differences.first ?? "none"
+            #expect(comparison.differences.isEmpty, "seed \(seed): \(difference)")
+            guard comparison.differences.isEmpty else { return }
+            wakes += comparison.wakes.count
+            failures += comparison.shared.failureCount
+        }
+        #expect(wakes > 300)
+        #expect(failures > 300)
+    }
+
+    /// What a store, or an engine, might get wrong.
+    enum Fault: CaseIterable {
+        case due, ready, derived, ended
+
+        func spoil(_ change: SharedDeviceChange) -> SharedDeviceChange {
+            let device = change.device
+            return SharedDeviceChange(
+                device: SharedDevice(
+                    token: device.token,
+                    record: device.record,
+                    tasks: device.tasks,
+                    derived: self == .derived ? Self.miscounted(device.derived) : device.derived
+                ),
+                topic: change.topic,
+                isNew: change.isNew,
+                due: self == .due && !change.isNew ? .unchanged : change.due,
+                ready: self == .ready && !change.isNew ? nil : change.ready,
+                launched: change.launched,
+                ended: self == .ended ? [] : change.ended
+            )
+        }
+
+        /// With another hold than the books have counted, where there is one behind a digest and a moment.
+        private static func miscounted(_ bytes: [UInt8]) -> [UInt8] {
+            var bytes = bytes
+            if bytes.count > 18, bytes[1] & 0x98 == 0x98 { bytes[18] = bytes[18] == 5 ? 6 : 5 }
+            return bytes
+        }
+    }
+
+    @Test("A store that loses something is found out", arguments: Fault.allCases)
+    func faults(_ fault: Fault) throws {
+        let isFound = try (1...UInt64(Self.seedCount)).contains { seed in
+            do {
+                return try !self.run(seed, .needed, fault.spoil).differences.isEmpty
+            } catch is StoreError {
+                return true
+            }
+        }
+        #expect(isFound)
     }
 }

@@ -163,3 +163,216 @@ extension RecordStore {
         return records
     }
 }
+
+/// Deaths and restarts, as the gateway goes through them.
+extension DispatchSimulation {
+    /// The first start, on an empty disk.
+    func live(on medium: any SimulatedMedium, faultsEvery: Int) {
+        self.lives = SimulatedLives(medium, faultsEvery: faultsEvery)
+        self.lives?.durable.devices = self.tokens.map { _ in nil }
+        self.start()
+    }
+
+    func die(_ death: SimulatedDeath) {
+        guard self.lives != nil else { return }
+        self.lives?.coverage.note(death == .kill ? .kill : .powerLoss)
+        self.lives?.medium.die(death, &self.generator)
+        let effects = (self.lives?.underWay?.effects ?? []) + (self.lives?.staged ?? [])
+        self.lives?.coverage.note(.keptBackEffects, effects.count)
+        for case .accepted(let id) in effects { self.lives?.unanswered.insert(id) }
+        for case .taken(let number) in effects { self.lives?.unansweredTasks.insert(number) }
+        self.lives?.staged = []
+        self.beOff(death)
+        self.start()
+        self.beginSteps()
+    }
+
+    /// The gateway is off for a while, in which clocks go on, and somebody may set one.
+    private func beOff(_ death: SimulatedDeath) {
+        let off = self.generator.pick([0, 0, 1, 1000, 60_000, 3_600_000] as [Int64])
+        self.lives?.wall += off
+        // Only a machine that lost its power starts its uptime anew.
+        switch death {
+        case .kill: self.lives?.boot += off
+        case .powerLoss: self.lives?.boot = Int64(self.generator.number(below: 100_000))
+        }
+        if self.generator.once(in: 3) { self.setWallClock() }
+    }
+
+    func setWallClock() {
+        let jump = self.generator.pick([-7_200_000, -3_600_000, -1, 1, 3_600_000, 86_400_000] as [Int64])
+        self.lives?.wall += jump
+        self.lives?.coverage.note(.wallJump)
+    }
+
+    /// Starts until a start succeeds.
+    private func start() {
+        if self.lives?.faultsEvery != 0, self.generator.once(in: 4) { self.lives?.medium.planFault(&self.generator) }
+        for _ in 0..<5 where self.fault == nil {
+            do throws(StoreError) {
+                return try self.tryToStart()
+            } catch {
+                self.lives?.coverage.note(.failedStart)
+                self.lives?.medium.clearFaults()
+                self.lives?.store = nil
+                self.lives?.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
+                if self.lives?.faultsEvery == 0 { self.fail("a start failed by itself: \(error.message)") }
+            }
+        }
+        self.fail("no start succeeds")
+    }
+
+    private func tryToStart() throws(StoreError) {
+        guard let medium = self.lives?.medium else { return }
+        // Whoever restarts closes the old file first.
+        self.lives?.store = nil
+        self.lives?.history = nil
+        let store = try medium.open()
+        let records = try store.loadAll()
+        guard let found = self.foundCommit(records) else { return }
+        guard self.restored(records, as: found, "after a restart") else { return }
+        guard let lives = self.lives else { return }
+        let clock =
+            found.clock.map {
+                PolicyClock.resumed($0, wall: lives.wall, boot: lives.boot, bootID: nil, jumpMax: .max).clock
+            } ?? PolicyClock(wall: lives.wall, boot: lives.boot)
+        let now = clock.now(boot: lives.boot)
+        self.checkClock(found.clock, now)
+        let rig = DispatchRig(self.configuration, start: now.milliseconds, seed: self.generator.next())
+        rig.rig.lastPush = self.rig.rig.lastPush
+        try rig.restore(records)
+        try rig.engine.finishRestoring(now: now)
+        rig.engine.loseEveryWake()
+        try store.begin()
+        // What was begun is durable from here on, and nothing of it is under way.
+        self.lives?.durable = found
+        self.lives?.underWay = nil
+        self.lives?.clock = clock
+        self.lives?.bornAt = now
+        self.lives?.store = store
+        self.begin(rig)
+        self.models = found.models
+        self.loseWakes()
+        self.checkAnswered()
+        self.recoverHistory(records, as: found)
+        let beginning = self.takeCommit()
+        self.lives?.underWay = beginning
+        try store.commit(beginning.records)
+        self.lives?.durable = beginning
+        self.lives?.underWay = nil
+        self.tellHistory(beginning)
+    }
+
+    /// The commit whose state was found: the last that returned, or the one that was under way, whole.
+    private func foundCommit(_ records: SimulatedStore.Records) -> SimulatedLives.Commit? {
+        guard let lives = self.lives else { return nil }
+        let content = records[RecordKey(.origin)] ?? [UInt8](repeating: 0, count: 8)
+        let number = content.withByteView { UInt64(littleEndian: $0.load(UInt64.self, at: 0)) }
+        if let underWay = lives.underWay, number == underWay.number {
+            self.lives?.coverage.note(.uncertainFound)
+            return underWay
+        }
+        guard number == lives.durable.number else {
+            self.fail("a restart found commit \(number), and commit \(lives.durable.number) had returned")
+            return nil
+        }
+        if lives.underWay != nil { self.lives?.coverage.note(.uncertainLost) }
+        return lives.durable
+    }
+
+    /// Compares what records bring back with the state they were made of.
+    func restored(_ records: SimulatedStore.Records, as commit: SimulatedLives.Commit, _ when: String) -> Bool {
+        let now = commit.clock?.now ?? Instant(milliseconds: 0)
+        let rig = DispatchRig(commit.configuration, start: now.milliseconds, seed: 1)
+        do throws(StoreError) {
+            try rig.restore(records)
+            try rig.engine.finishRestoring(now: now)
+        } catch {
+            self.fail("\(when) the records are refused: \(error.message)")
+            return false
+        }
+        let devices = self.frozenDevices(rig, hasProgress: commit.hasProgress)
+        for device in devices.indices where devices[device] != commit.devices[device] {
+            self.fail("\(when) device \(device) is \(devices[device] as Any), and was \(commit.devices[device] as Any)")
+            return false
+        }
+        guard rig.engine.totals == commit.books else {
+            self.fail("\(when) the books are \(rig.engine.totals), and were \(commit.books)")
+            return false
+        }
+        return true
+    }
+
+    /// Policy time goes on by what the wall clock says has passed, and never back.
+    private func checkClock(_ stored: ClockRecord?, _ now: Instant) {
+        guard let stored, let wall = self.lives?.wall else { return }
+        if wall < stored.wall { self.lives?.coverage.note(.wallJumpBackAcrossRestart) }
+        if now.milliseconds != stored.now.milliseconds + max(0, wall - stored.wall) {
+            self.fail("policy time went on from \(stored.now) to \(now)")
+        }
+    }
+
+    /// Every wake in flight is lost, and its attempt taken back; workers' streams are gone.
+    private func loseWakes() {
+        let open = self.models.checker.restarted()
+        self.lives?.coverage.note(.wakeLostAtRestart, open.count)
+        for delivery in open { self.lost(delivery, takingBackAttempt: true) }
+        // Nothing expires before all of them are lost.
+        for delivery in open { self.models.ledger.expire(delivery.token, at: self.now) }
+    }
+
+    /// No push that was answered 200 is unknown.
+    private func checkAnswered() {
+        guard let lives = self.lives else { return }
+        let known = self.models.ledger.known
+        if !lives.answered.isSubset(of: known) { self.fail("a push that was answered 200 is unknown") }
+        let tasks = self.models.tasks.ledger.known
+        if !lives.answeredTasks.isSubset(of: tasks) { self.fail("a submission that was answered is unknown") }
+        self.taskCoverage.note("answered submissions found", lives.answeredTasks.count)
+        self.taskCoverage.note("unanswered submissions found", lives.unansweredTasks.intersection(tasks).count)
+        self.lives?.coverage.note(.answeredPushFound, lives.answered.count)
+        self.lives?.coverage.note(.unansweredPushFound, lives.unanswered.intersection(known).count)
+    }
+}
+
+extension DispatchRig {
+    func restore(_ records: SimulatedStore.Records) throws(StoreError) {
+        // In no particular order, and in one that the process does not decide.
+        let sorted = records.sorted { ($0.key.index, $0.key.kind.rawValue) > ($1.key.index, $1.key.kind.rawValue) }
+        for (key, content) in sorted {
+            var buffer = ByteBuffer()
+            buffer.append(content)
+            try self.engine.restore(key, buffer.view)
+        }
+    }
+}
+
+/// A shutdown, as the gateway goes through it: it takes no push, request, transfer or subscription any more, and all
+/// else as before.
+extension DispatchSimulation {
+    var isDraining: Bool { self.models.checker.isDraining }
+
+    /// From here on nothing is launched.
+    func drain() {
+        self.coverage.openAtDrain += self.models.checker.open.count
+        self.models.checker.isDraining = true
+        self.rig.dispatcher.drain()
+        self.took()
+        self.check()
+    }
+
+    /// Waits until no wake is in flight, as a gateway does before it ends.
+    func endDrain() {
+        var rounds = 0
+        while self.isDraining, !self.models.checker.open.isEmpty, self.fault == nil {
+            rounds += 1
+            let moments = [self.rig.engine.nextDue?.milliseconds, self.nextAnswer].compactMap { $0 }
+            guard rounds < 10_000, let next = moments.min() else { return self.fail("a shutdown never ends") }
+            self.pass(max(1, next - self.now.milliseconds))
+            self.answer()
+        }
+        guard self.isDraining, self.fault == nil else { return }
+        if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight after a shutdown") }
+        self.pass(3_600_000)
+    }
+}

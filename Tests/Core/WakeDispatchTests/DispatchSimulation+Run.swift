@@ -1,5 +1,6 @@
 import Engine
 import Policy
+import Storage
 import WakeGateTestKit
 import Wire
 
@@ -203,5 +204,132 @@ extension DispatchSimulation {
         if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
         if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }
         if !self.models.tasks.ledger.isDone { self.fail("a request has no end") }
+    }
+}
+
+/// Pushes that come again, as those of clients do that had no answer.
+extension DispatchSimulation {
+    /// How long a push is remembered, in milliseconds.
+    private static var memory: Int64 { 600_000 }
+
+    /// A sender says again what it said to a device: one of the last four times, and not long ago.
+    func repeatPush() {
+        let device = self.repeats.number(below: self.deviceCount)
+        let token = self.tokens[device]
+        let sent = (self.models.sentPushes[token] ?? []).filter {
+            self.now.milliseconds - $0.at.milliseconds < Self.memory
+        }
+        guard !sent.isEmpty, !self.models.removed.contains(token) else { return }
+        let first = self.repeats.pick(sent)
+        let books = self.rig.engine.totals
+        let before = self.rig.rig.find(device).map { FrozenDevice(self.rig.engine.snapshot($0)) }
+        let number = self.rig.rig.lastPush
+        let answer = self.rig.push(
+            device,
+            topic: self.topic(of: device),
+            self.repeats.pick(Priority.allCases),
+            self.repeats.pick([.absent, .nowOrNever] as [ArrivingPush.Expiration]),
+            clientID: first.number
+        )
+        // Numbers go on without it: it was no push of its own.
+        self.rig.rig.lastPush = number
+        guard let answer, first.matches(answer) else {
+            return self.fail("push \(first.number) was answered \(first), and \(answer as Any) when it came again")
+        }
+        if self.rig.engine.totals != books { self.fail("push \(first.number) is counted again") }
+        if self.rig.rig.find(device).map({ FrozenDevice(self.rig.engine.snapshot($0)) }) != before {
+            self.fail("push \(first.number) changed its device again")
+        }
+        self.coverage.repeatedPushes += 1
+        self.lives?.coverage.note(.repeatedPush)
+        if let lives = self.lives, lives.bornAt > first.at { self.lives?.coverage.note(.repeatedPushAfterRestart) }
+    }
+}
+
+/// What happened, as the gateway keeps it: with the commit among the records, and then in the history.
+extension DispatchSimulation {
+    /// Takes what happened since the last commit into the batch of the next.
+    func takeEvents(into batch: inout RecordBatch, _ commit: inout SimulatedLives.Commit) {
+        self.rig.engine.takeEvents(into: &commit.events)
+        guard !commit.events.isEmpty else { return }
+        commit.sequence += 1
+        let (events, sequence) = (commit.events, commit.sequence)
+        var end = 0
+        batch.append(EventRecord.key(sequence)) {
+            let mark = HistoryEvent.mark(of: EngineRig.historyKey)
+            end = EventRecord.write(events, from: 0, sequence: sequence, keyMark: mark, to: &$0)
+        }
+        if end != events.count { self.fail("more happened in one step than a record takes") }
+    }
+
+    /// A commit has returned: the history hears of it, and writes it sooner or later.
+    func tellHistory(_ commit: SimulatedLives.Commit) {
+        guard let history = self.lives?.history, let retention = self.lives?.medium.retention else { return }
+        if !commit.events.isEmpty { history.append(commit.events[...], ofRecord: commit.sequence) }
+        if commit.number % 2 == 0 { history.flush() }
+        if commit.number % 3 == 0 { history.sync() }
+        retention.advance(to: history.durableSequence)
+        _ = history.tidy()
+    }
+
+    /// A start gives the history what it lacks; then it has what the commits that were found tell of, each event once.
+    func recoverHistory(_ records: SimulatedStore.Records, as found: SimulatedLives.Commit) {
+        guard let medium = self.lives?.medium else { return }
+        var kept: [UInt64: [HistoryEvent]] = [:]
+        for (key, content) in records where key.kind == .events {
+            content.withByteView { content in
+                guard let record = try? EventRecord(content) else { return self.fail("a record of events is none") }
+                try? record.read { kept[record.sequence, default: []].append($0) }
+            }
+        }
+        let sorted = kept.sorted { $0.key < $1.key }
+        guard let history = medium.openHistory() else {
+            self.lives?.coverage.note(.eventsRecovered, sorted.count)
+            if sorted.flatMap(\.value) != found.happened { self.fail("the records tell of other events than happened") }
+            return
+        }
+        let written = history.writtenSequence
+        for (sequence, events) in sorted { history.append(events[...], ofRecord: sequence) }
+        history.flush()
+        history.sync()
+        medium.retention.advance(to: history.durableSequence)
+        self.lives?.history = history
+        // What failed already is looked at after the next start.
+        guard !medium.metFault else { return }
+        guard history.takenSequence == found.sequence else {
+            return self.fail("the history goes on to record \(history.takenSequence), and not to \(found.sequence)")
+        }
+        for token in self.tokens {
+            let device = HistoryEvent.device(of: token, EngineRig.historyKey)
+            let told = history.entries(device: device, count: .max)
+            var happened = HistoryEntries()
+            for event in found.happened.reversed() where event.device == device { happened.append(event) }
+            let expected = happened.finish()
+            if told != expected {
+                let first = zip(told, expected).first { $0 != $1 }
+                let counts = "\(told.count) events of a device, and \(expected.count)"
+                self.fail("the history tells of \(counts) happened: \(first as Any)")
+            }
+        }
+        self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })
+    }
+}
+
+extension DispatchSimulation {
+    /// A stream does what only a webhook's does: it takes more or fewer wakes, or loses one and goes on.
+    func actAsWebhook() {
+        let streams = self.workers.keys.sorted { $0.number < $1.number }
+        guard !streams.isEmpty else { return }
+        let stream = self.webhooks.pick(streams)
+        let open = self.models.checker.streams[stream]?.open ?? []
+        let wakes = open.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
+        if wakes.isEmpty || self.webhooks.once(in: 2) {
+            let slots = self.webhooks.pick([0, 1, 2, 4, 4])
+            self.coverage.slotChanges += 1
+            self.changeSlots(stream, to: slots)
+        } else {
+            self.coverage.lossesAlone += 1
+            self.lose(self.webhooks.pick(wakes), on: stream, takingBackAttempt: self.webhooks.once(in: 2))
+        }
     }
 }

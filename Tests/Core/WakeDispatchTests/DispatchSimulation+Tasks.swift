@@ -162,3 +162,239 @@ extension DispatchSimulation {
         self.check()
     }
 }
+
+/// What happens of requests and sessions, by chance.
+extension DispatchSimulation {
+    private static let identifiers =
+        ["a.r0", "a.r1"] + (0..<11).map { "a.p\($0)" } + (0..<11).map { "b.c\($0)" } + ["b.none"]
+    /// A session may have the name of an identifier, and is another thing.
+    private static let sessions = (0..<9).map { "s.\($0)" } + ["a.r0", "b.c0"]
+
+    func actOnTasks() {
+        guard var generator = self.tasks else { return }
+        let count = generator.number(in: 0...3)
+        self.tasks = generator
+        for _ in 0..<count where self.fault == nil { self.actOnTask() }
+    }
+
+    private func draw<Result>(_ body: (inout SeededGenerator) -> Result) -> Result {
+        guard var generator = self.tasks else { preconditionFailure("nothing happens of tasks") }
+        defer { self.tasks = generator }
+        return body(&generator)
+    }
+
+    private func actOnTask() {
+        // A few devices and names meet often.
+        let device = self.draw { $0.number(below: $0.once(in: 3) ? self.deviceCount : min(2, self.deviceCount)) }
+        let identifier = self.draw { $0.pick($0.once(in: 3) ? ["a.r0", "a.p0", "b.c0"] : Self.identifiers) }
+        switch self.draw({ $0.number(below: 40) }) {
+        case 0..<15: self.submitSomething(device, identifier)
+        case 15..<20: self.finishSomething(device)
+        case 20..<22: self.cancel(device, self.someName(device, identifier))
+        case 22: if self.draw({ $0.once(in: 3) }) { self.cancel(device, nil) }
+        case 23..<25: self.progressSomething()
+        case 25..<27: self.simulateTaskLaunch(device, self.someName(device, identifier))
+        case 27..<29: self.simulateTaskExpiration(device, self.someName(device, identifier))
+        case 29..<36: self.reportSomething(device)
+        case 36: if self.draw({ $0.once(in: 3) }) { self.reload() }
+        case 37: if self.draw({ $0.once(in: 2) }) { self.misreport() } else { self.cancelAndLose() }
+        default: self.submitBurst(device)
+        }
+    }
+
+    /// A name of something that the device has, mostly.
+    private func someName(_ device: Int, _ other: String) -> String {
+        let known = self.models.tasks.ledger[self.tokens[device]]
+        let names = known.waiting.map(\.name) + known.inFlight.map(\.item.name)
+        return self.draw { names.isEmpty || $0.once(in: 5) ? other : $0.pick(names) }
+    }
+
+    private func submitSomething(_ device: Int, _ identifier: String) {
+        let kind = self.draw { generator -> TaskSubmission.Kind in
+            let first = generator.once(in: 12) ? generator.pick(["a.r", "a.p", "b.c"]) : String(identifier.prefix(3))
+            switch first {
+            case "a.r": return .appRefresh
+            case "a.p":
+                let needs: [TaskNeeds] = [[], [], .network, .externalPower, [.network, .externalPower]]
+                return .processing(generator.pick(needs))
+            default: return .continued(generator.once(in: 3) ? .fail : .queue)
+            }
+        }
+        if case .continued = kind, self.draw({ !$0.once(in: 4) }) {
+            var report = Self.wellBeing
+            report.appState = .active
+            self.conditions(device, report)
+        }
+        let earliest: Instant? = self.draw { generator in
+            let after = generator.pick([nil, nil, nil, 0, 1, 5000, 61_000, 1_800_000] as [Int64?])
+            return after.map { self.now + $0 }
+        }
+        var details = TaskDetails()
+        if case .continued = kind {
+            details.title = self.draw { $0.pick([nil, "Export", "A title that is longer than others"]) }
+            details.resources = self.draw { $0.pick([[], [], [], ["gpu"], ["disk", "gpu"]]) }
+        }
+        self.submit(device, IncomingTask(identifier: identifier, kind: kind, earliestBegin: earliest, details: details))
+    }
+
+    /// So many of one kind that there are too many.
+    private func submitBurst(_ device: Int) {
+        guard self.draw({ $0.once(in: 3) }) else { return }
+        for number in 0..<11 {
+            if self.draw({ $0.once(in: 2) }) {
+                self.submit(device, IncomingTask(identifier: "a.p\(number)", kind: .processing([])))
+            } else {
+                self.finish(device, Self.sessions[number % Self.sessions.count], count: 1, id: nil)
+            }
+        }
+    }
+
+    private func finishSomething(_ device: Int) {
+        let session = self.draw { $0.pick($0.once(in: 2) ? ["s.0", "a.r0"] : Self.sessions) }
+        let count = self.draw { $0.pick([1, 1, 2, 100_000] as [UInt64]) }
+        let id = self.draw { generator -> String? in
+            guard generator.once(in: 2) else { return nil }
+            let (models, token) = (self.models.tasks, self.tokens[device])
+            let known = (models.eventIDs[token] ?? []) + (models.formerEventIDs[token] ?? [])
+            return known.isEmpty || generator.once(in: 2) ? "event-\(self.taskCount)" : generator.pick(known)
+        }
+        self.finish(device, session, count: count, id: id)
+    }
+
+    /// The wakes that workers hold, in an order that the seed determines.
+    private var openWakes: [Delivery] {
+        self.models.checker.open.values.sorted {
+            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
+        }
+    }
+
+    private func progressSomething() {
+        let open = self.models.checker.open.values.sorted {
+            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
+        }
+        let continued = open.filter { $0.kind == .continued }
+        let meant = self.draw { $0.once(in: 3) || continued.isEmpty ? open : continued }
+        guard !meant.isEmpty else { return }
+        self.progress(self.draw { UInt64($0.number(below: 8)) }, self.draw { $0.pick(meant) }.wake)
+    }
+
+    private func reportSomething(_ device: Int) {
+        let report = self.draw { generator -> ConditionsReport in
+            var report = ConditionsReport()
+            switch generator.number(below: 10) {
+            case 0, 1: report.appState = .active
+            case 2, 3: report.appState = .background
+            case 4: report.appState = generator.once(in: 2) ? .forceQuit : .background
+            case 5: report.charging = generator.once(in: 2)
+            case 6: report.backgroundRefresh = generator.pick([.available, .available, .denied, .restricted])
+            case 7: report.thermalState = generator.pick([.nominal, .serious, .critical])
+            default:
+                report = Self.wellBeing
+                report.charging = true
+            }
+            return report
+        }
+        self.conditions(device, report)
+    }
+
+    /// A request is cancelled that is in flight, and then its stream ends.
+    private func cancelAndLose() {
+        let open = self.openWakes
+        let meant = open.filter { $0.kind == .appRefresh || $0.kind == .processing }
+        guard !meant.isEmpty else { return }
+        let delivery = self.draw { $0.pick(meant) }
+        guard let device = self.tokens.firstIndex(of: delivery.token), let task = delivery.task else { return }
+        self.cancel(device, task.name)
+        if self.models.checker.open[delivery.wake] != nil { self.endStream(delivery.stream) }
+    }
+
+    /// A worker says of a wake what is said of another kind.
+    private func misreport() {
+        let open = self.models.checker.open.values.sorted {
+            ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
+        }
+        guard !open.isEmpty else { return }
+        let delivery = self.draw { $0.pick(open) }
+        self.report(delivery.kind == .push ? .task(.success) : .push(.newData), delivery.wake)
+    }
+}
+
+// MARK: - Streams and configurations
+
+extension DispatchSimulation {
+    var allTakes: StreamTakes {
+        guard self.hasTasks else { return .pushes }
+        return StreamTakes(tasks: ["a.*", "b.*"], sessions: ["s.*", "a.*", "b.c0"], resources: ["gpu", "disk"])
+    }
+
+    /// What a stream asks for that comes now.
+    func someTakes() -> StreamTakes {
+        guard self.hasTasks else { return .pushes }
+        return self.draw { generator in
+            var takes = generator.once(in: 3) ? StreamTakes() : self.allTakes
+            takes.isForPushes = !generator.once(in: 4)
+            if generator.once(in: 2) {
+                takes.tasks = generator.pick([[], ["a.*"], ["b.*"], ["a.r0", "b.c0"], ["a.*", "a.r0", "b.c0"]])
+                takes.sessions = generator.pick([[], ["s.*"], ["s.0"], ["a.r0"], ["s.*", "a.*"]])
+                takes.resources = generator.pick([[], ["gpu"], ["disk", "gpu", "net"]])
+            }
+            takes.hearsConditions = generator.once(in: 4)
+            if !takes.isForPushes, takes.tasks.isEmpty, takes.sessions.isEmpty { takes.isForPushes = true }
+            return takes
+        }
+    }
+
+    /// The policy of background tasks and what is permitted change.
+    func reload() {
+        var configuration = self.configuration
+        self.draw { generator in
+            Self.change(&configuration.policy, &generator)
+            for topic in configuration.topicPolicies.keys.sorted() {
+                guard var policy = configuration.topicPolicies[topic] else { continue }
+                Self.change(&policy, &generator)
+                configuration.topicPolicies[topic] = policy
+            }
+            configuration.permittedTasks = .all
+            if generator.once(in: 4) {
+                configuration.permittedTasks[EngineRig.topicName(0)] = ["a.*", "b.c0"].map { IdentifierPattern($0) }
+            }
+        }
+        self.reconfigure(configuration)
+        self.taskCoverage.note("reload")
+        self.pass(0)
+    }
+
+    private static func change(_ parameters: inout Parameters, _ generator: inout SeededGenerator) {
+        let values: [(PolicyParameter, [Double])] = [
+            (.processingWindow, [5, 60, 600]), (.processingInterval, [5, 60, 600]), (.progressWindow, [5, 60]),
+            (.continuedMax, [1, 1, 2, 3]), (.usageWindow, [0, 0, 60, 3600]), (.refreshFlex, [0, 600, 14_400]),
+            (.refreshLead, [0, 900]),
+        ]
+        for (name, choices) in values {
+            do {
+                try parameters.set(name, to: generator.pick(choices))
+            } catch {
+                preconditionFailure("\(name) must be \(name.requirement)")
+            }
+        }
+    }
+
+    /// Nothing keeps a request from its launch for ever.
+    func calmTasks() {
+        guard self.hasTasks else { return }
+        var configuration = self.configuration
+        let names: [PolicyParameter] = [.usageWindow, .refreshFlex]
+        for name in names {
+            try? configuration.policy.set(name, to: 0)
+            for topic in configuration.topicPolicies.keys {
+                try? configuration.topicPolicies[topic]?.set(name, to: 0)
+            }
+        }
+        self.reconfigure(configuration)
+        self.pass(0)
+        var report = Self.wellBeing
+        report.charging = true
+        report.backgroundRefresh = .available
+        for device in 0..<self.deviceCount { self.conditions(device, report) }
+    }
+}

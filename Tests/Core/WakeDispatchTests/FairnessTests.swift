@@ -2,6 +2,7 @@ import Engine
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Who gets the next wake", .timeLimit(.minutes(15)))
 struct FairnessTests {
@@ -168,5 +169,301 @@ struct FairnessTests {
         #expect(!rig.subscribe(2, topic: 1))
         #expect(rig.subscribe(2, topic: 0))
         #expect(rig.dispatcher.workerCounts(nil).connected == 2)
+    }
+}
+
+@Suite("What one step does at most", .timeLimit(.minutes(15)))
+struct StepBoundTests {
+    @Test("A stream with room for a crowd that waits gets it in steps, in the order in which it came")
+    func crowd() {
+        let rig = DispatchRig(workPerStepMax: 16)
+        for device in 0..<100 { rig.push(device) }
+        rig.subscribe(1, slots: 1000)
+        var tokens = rig.takeDeliveries().map(\.token)
+        #expect(tokens.count == 16)
+        // Another topic's push does not wait for it.
+        rig.subscribe(2, topic: 1, slots: 1)
+        rig.push(1000, topic: 1)
+        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
+        var steps = 0
+        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000) {
+            let delivered = rig.takeDeliveries().map(\.token)
+            #expect(delivered.count <= 16)
+            tokens += delivered
+            steps += 1
+        }
+        tokens += rig.takeDeliveries().map(\.token)
+        #expect(steps == 5)
+        #expect(tokens == (0..<100).map { EngineRig.token($0) })
+        #expect(!rig.dispatcher.isBehind)
+    }
+
+    @Test("Naming streams that come at once get their devices in steps")
+    func namingStreams() {
+        let rig = DispatchRig(workPerStepMax: 8)
+        for device in 0..<60 { rig.push(device) }
+        for stream in 0..<60 { rig.subscribe(stream, slots: 1, devices: [stream]) }
+        #expect(rig.takeDeliveries().count == 8)
+        var count = 8
+        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000) {
+            let delivered = rig.takeDeliveries().count
+            #expect(delivered <= 8)
+            count += delivered
+        }
+        #expect(count + rig.takeDeliveries().count == 60)
+    }
+
+    @Test("Streams that end at once lose their wakes in steps; until then an answer to one of them is taken")
+    func endedStreams() throws {
+        let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]), workPerStepMax: 16)
+        for stream in 0..<3 { rig.subscribe(stream, slots: 30) }
+        for device in 0..<90 { rig.push(device) }
+        let wakes = rig.takeDeliveries()
+        #expect(wakes.count == 90)
+        #expect(rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000))
+        for stream in 0..<3 { rig.endStream(stream) }
+        #expect(rig.engine.totals.results[.lost] == 16)
+        #expect(rig.dispatcher.isBehind)
+        #expect(rig.dispatcher.workerCounts(nil) == .init())
+        rig.subscribe(4, topic: 1)
+        rig.push(1000, topic: 1)
+        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(4)])
+        let late = try #require(wakes.last { $0.stream == DispatchRig.address(2) })
+        #expect(rig.report(.newData, late.wake) == .ended)
+        #expect(rig.report(.newData, late.wake) == .repeated)
+        var steps = 0
+        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000) { steps += 1 }
+        #expect(steps == 4)
+        #expect(rig.engine.totals.results[.lost] == 89)
+        #expect(rig.engine.totals.results[.newData] == 1)
+        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
+    }
+}
+
+/// A bounded step gives a stream that comes free what has waited longest; of that device something may be due that the
+/// step has not come to, and it is done first.
+@Suite("What waits longest is of a device with something due", .timeLimit(.minutes(15)))
+struct DueInBetweenTests {
+    /// Goes on to a later moment in steps of so many devices.
+    private static func pass(_ milliseconds: Int64, _ rig: DispatchRig, devicesMax: Int) {
+        rig.rig.pass(milliseconds)
+        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: devicesMax) {}
+    }
+
+    @Test("What is held from then on keeps nobody behind it waiting")
+    func held() throws {
+        let rig = TaskDispatchTests.rig([("usageWindow", 60)])
+        rig.rig.register(3)
+        rig.conditions(3) { $0.appState = .active }
+        rig.conditions(3) { $0.appState = .background }
+        rig.advance(by: 29_000)
+        rig.subscribe(1, kinds: [], tasks: ["a"], sessions: ["s"])
+        rig.finish(0, "s")
+        #expect(TaskDispatchTests.given(rig) == [[1, 0]])
+        rig.submit(3, "a")
+        rig.submit(4, "a")
+        // The session's wake expires after 30 s, and a second later device 3 has not been used for too long.
+        Self.pass(32_000, rig, devicesMax: 1)
+        #expect(TaskDispatchTests.given(rig) == [[1, 4]])
+        #expect(rig.engine.tasks(of: rig.rig.index(3)).count == 1)
+    }
+
+    @Test("A stream on which the third wake in a row expires of it gets nothing more")
+    func stalled() throws {
+        let rig = TaskDispatchTests.rig()
+        rig.subscribe(1, slots: 4, tasks: ["a"], sessions: ["s"])
+        rig.push(0)
+        rig.push(1)
+        rig.advance(by: 1)
+        rig.finish(2, "s")
+        rig.submit(3, "a", .processing([]))
+        let wakes = rig.takeDeliveries()
+        #expect(wakes.count == 4)
+        rig.submit(2, "a", .processing([]))
+        rig.advance(by: 1)
+        rig.push(4)
+        Self.pass(30_000, rig, devicesMax: 2)
+        #expect(rig.output.expirations.count == 3)
+        #expect(TaskDispatchTests.given(rig).isEmpty)
+        rig.report(.newData, try #require(wakes.first).wake)
+        #expect(TaskDispatchTests.given(rig) == [[1, 2], [1, 4]])
+    }
+
+    @Test("A stream that stalls of it leaves what has just come to wait to another that is free")
+    func stalledForAnother() throws {
+        let rig = TaskDispatchTests.rig([("launchInterval", 30)])
+        rig.subscribe(1, slots: 4, tasks: ["b"], sessions: ["s"])
+        rig.subscribe(2, slots: 9, kinds: [], sessions: ["s"])
+        rig.finish(5, "s")
+        rig.finish(6, "s")
+        let first = rig.takeDeliveries()
+        #expect(first.map(\.stream.number) == [1, 2])
+        for delivery in first { rig.report(.success, delivery.wake) }
+        rig.finish(5, "s")
+        rig.advance(by: 1)
+        rig.push(0)
+        rig.push(1)
+        rig.advance(by: 1)
+        rig.finish(2, "s")
+        rig.finish(7, "s")
+        rig.push(3)
+        let wakes = rig.takeDeliveries()
+        #expect(wakes.map(\.stream.number) == [1, 1, 1, 2, 1])
+        _ = rig.dispatcher.extend(try #require(wakes.last).wake, by: 200_000)
+        rig.report(.success, wakes[3].wake)
+        rig.submit(2, "b", .processing([]))
+        // Device 5 may launch again, and two wakes of the first stream expire; the third is of device 2.
+        Self.pass(30_000, rig, devicesMax: 3)
+        #expect(rig.output.expirations.count == 3)
+        #expect(TaskDispatchTests.given(rig) == [[2, 5]])
+    }
+}
+
+@Suite("What is due of a device comes before what happens to it", .timeLimit(.minutes(15)))
+struct AtOneMomentTests {
+    /// Device 1 has launched once; its second push has become due, and the step has not come to it.
+    private static func due() throws -> DispatchRig {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4)
+        rig.push(1)
+        rig.report(.newData, try #require(rig.takeDeliveries().first).wake)
+        rig.push(1)
+        rig.rig.pass(900_000)
+        #expect(!rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0))
+        #expect(rig.takeDeliveries().isEmpty)
+        return rig
+    }
+
+    private static let second = EngineRig.apnsID(2)
+
+    @Test("A push does not absorb the one that was due before it came")
+    func push() throws {
+        let rig = try Self.due()
+        let answer = rig.push(1)
+        #expect(answer?.disposition == .scheduled)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+        #expect(rig.engine.totals.coalesced == 0)
+    }
+
+    @Test("A dry run says what a push would be answered behind what is due")
+    func dryRun() throws {
+        let rig = try Self.due()
+        #expect(rig.push(1, isDryRun: true)?.disposition == .scheduled)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+    }
+
+    @Test("A report of a force quit does not discard the push that was due before it")
+    func conditions() throws {
+        let rig = try Self.due()
+        var report = ConditionsReport()
+        report.appState = .forceQuit
+        _ = rig.dispatcher.conditions(report, rig.rig.index(1))
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+        #expect(rig.engine.totals.discarded.sum == 0)
+    }
+
+    @Test("A removal leaves the wake that was due before it in flight")
+    func removal() throws {
+        let rig = try Self.due()
+        rig.dispatcher.unregister(rig.rig.index(1))
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+        #expect(rig.engine.totals.discarded.sum == 0)
+        #expect(rig.engine.totals.inFlight == 1)
+    }
+
+    @Test("A forced launch finds the wake in flight that was due before it")
+    func simulatedLaunch() throws {
+        let rig = try Self.due()
+        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(1)) == .wakeInFlight)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+    }
+
+    @Test("A forced expiry ends the wake that was due before it")
+    func simulatedExpiration() throws {
+        let rig = try Self.due()
+        #expect(rig.dispatcher.simulateExpiration(rig.rig.index(1)))
+        #expect(rig.engine.totals.results[.expired] == 1)
+    }
+
+    @Test("A question finds the wake in flight, and not a device that waits for a worker")
+    func question() throws {
+        let rig = try Self.due()
+        let snapshot = rig.dispatcher.snapshot(rig.rig.index(1))
+        #expect(snapshot.inFlightID == Self.second)
+        #expect(snapshot.held.isEmpty)
+    }
+
+    @Test("A removed token moves to another topic once the wake of its old one is past its deadline")
+    func registration() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 1)
+        rig.push(1)
+        rig.dispatcher.unregister(rig.rig.index(1))
+        let token = EngineRig.token(1)
+        func register() -> Admission {
+            EngineRig.topicName(1).withByteView { rig.dispatcher.register(token, topic: $0) }
+        }
+        #expect(register() == .refused(.otherTopic))
+        rig.rig.pass(30_000)
+        #expect(!rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0))
+        #expect(register() == .device(rig.rig.index(1)))
+        #expect(rig.dispatcher.workerCounts(nil).busy == 0)
+    }
+
+    @Test("A push that another policy has made due launches before the push that comes")
+    func policyChange() throws {
+        let rig = DispatchRig()
+        rig.subscribe(1, slots: 4)
+        rig.push(1)
+        rig.report(.newData, try #require(rig.takeDeliveries().first).wake)
+        rig.push(1)
+        rig.rig.pass(60_000)
+        #expect(rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000))
+        rig.engine.reconfigure(EngineRig.open([(.launchInterval, 60)]))
+        #expect(rig.push(1)?.disposition == .scheduled)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
+    }
+
+    @Test("It goes where it would have gone: nowhere while no worker is free, and then the push takes its place")
+    func noWorker() throws {
+        let rig = try Self.due()
+        rig.pause(1, true)
+        #expect(rig.push(1)?.disposition == .coalesced)
+        rig.pause(1, false)
+        #expect(rig.takeDeliveries().map(\.apnsID) == [EngineRig.apnsID(3)])
+    }
+
+    @Test("A step that has launched as many as it may leaves none behind a push that comes")
+    func stepIsFull() throws {
+        let rig = DispatchRig(workPerStepMax: 3)
+        rig.subscribe(1, slots: 8)
+        for device in 1...4 { rig.push(device) }
+        for delivery in rig.takeDeliveries() { rig.report(.newData, delivery.wake) }
+        for device in 1...4 { rig.push(device) }
+        rig.rig.pass(900_000)
+        #expect(!rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 3))
+        let launched = rig.takeDeliveries().map(\.token)
+        #expect(launched.count == 3)
+        let left = try #require((1...4).first { !launched.contains(EngineRig.token($0)) })
+        #expect(rig.push(left)?.disposition == .scheduled)
+        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(left)])
+        #expect(rig.engine.totals.coalesced == 0)
+    }
+
+    @Test("A wake that is to be lost with its stream is lost before a push to its device")
+    func streamEnded() throws {
+        let rig = DispatchRig(workPerStepMax: 2)
+        rig.subscribe(1, slots: 8)
+        for device in 1...4 { rig.push(device) }
+        let wakes = rig.takeDeliveries()
+        #expect(wakes.count == 4)
+        rig.endStream(1)
+        #expect(rig.engine.totals.results[.lost] == 2)
+        let left = try #require((1...4).first { rig.engine.snapshot(rig.rig.index($0)).wake != nil })
+        #expect(rig.push(left)?.disposition == .coalesced)
+        #expect(rig.engine.totals.results[.lost] == 3)
+        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 8) {}
+        #expect(rig.engine.totals.results[.lost] == 4)
+        #expect(rig.engine.totals.inFlight == 0)
     }
 }

@@ -143,3 +143,89 @@ struct PushLedger {
         }
     }
 }
+
+/// A push whose sender chose the apns-id, with what it was answered.
+struct SentPush {
+    let number: UInt64
+    let disposition: Disposition
+    let eligibleAt: Instant?
+    let held: Hold?
+    let at: Instant
+
+    init(number: UInt64, _ answer: PushAnswer, at moment: Instant) {
+        self.number = number
+        self.disposition = answer.disposition
+        self.eligibleAt = answer.eligibleAt
+        self.held = answer.held
+        self.at = moment
+    }
+
+    /// Whether another answer is the one this push had.
+    func matches(_ answer: PushAnswer) -> Bool {
+        answer.disposition == self.disposition && answer.eligibleAt == self.eligibleAt && answer.held == self.held
+            && answer.wake == nil
+    }
+}
+
+/// A device as a restart must bring it back, to be compared.
+struct FrozenDevice: Hashable {
+    private let topic: String
+    private let isRegistered: Bool
+    private let registrationChangedAt: Instant
+    private let state: DeviceState
+    private let wake: WakeID?
+    private let pendingID: APNsID?
+    private let inFlightID: APNsID?
+    private let held: [Hold]
+    private let usage: Usage
+    private let tasks: [FrozenTask]
+
+    /// - Parameter hasProgress: how far continued tasks have come counts.
+    init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true) {
+        self.topic = snapshot.topic
+        self.isRegistered = snapshot.isRegistered
+        self.registrationChangedAt = snapshot.registrationChangedAt
+        // Where a push's content lies differs from process to process; its apns-id stands for it.
+        var pending = snapshot.state.pending
+        if pending?.handle != PushHandle.none { pending?.handle = PushHandle(rawValue: 1) }
+        var inFlight = snapshot.state.inFlight
+        if let handle = inFlight?.push.handle, handle != .none { inFlight?.push.handle = PushHandle(rawValue: 1) }
+        self.state = DeviceState(
+            pending: pending,
+            inFlight: inFlight,
+            spacing: snapshot.state.spacing,
+            conditions: snapshot.state.conditions,
+            penalty: snapshot.state.penalty
+        )
+        self.wake = snapshot.wake
+        self.pendingID = snapshot.pendingID
+        self.inFlightID = snapshot.inFlightID
+        self.held = snapshot.held
+        self.usage = snapshot.usage
+        self.tasks = snapshot.tasks.map { FrozenTask($0, hasProgress: hasProgress) }
+    }
+}
+
+/// A request, or the finished transfers of a session, as a restart must bring it back, to be compared.
+struct FrozenTask: Hashable {
+    private let name: String
+    private let task: BackgroundTask
+    private let details: TaskDetails
+    private let state: TaskSnapshot.State
+
+    /// - Parameter hasProgress: how far a continued task has come counts, and until when it lasts by that; a store may
+    ///   be a little behind.
+    init(_ snapshot: TaskSnapshot, hasProgress: Bool) {
+        self.name = snapshot.name
+        // What numbers names differs from process to process.
+        var task = snapshot.task
+        task.name = TaskName(rawValue: 0)
+        self.task = task
+        self.details = snapshot.details
+        if case .running(let wake, let launchedAt, _, _) = snapshot.state, task.kind == .continued, !hasProgress {
+            self.state = .running(wake: wake, launchedAt: launchedAt, deadline: launchedAt, progress: nil)
+        } else {
+            self.state = snapshot.state
+        }
+    }
+}

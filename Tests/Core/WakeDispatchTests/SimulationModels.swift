@@ -1,5 +1,7 @@
 import Engine
+import Foundation
 import Policy
+import Storage
 import WakeGateTestKit
 import Wire
 
@@ -31,4 +33,351 @@ struct SimulationModels {
         ended.append(wake)
         self.endedWakes[token] = Array(ended.suffix(4))
     }
+}
+
+/// What the lives of a simulated gateway have in common: its records, the clocks, and what it told the world.
+struct SimulatedLives {
+    /// What leaves the gateway once the commit that covers it has returned.
+    enum Effect {
+        /// 200 to a push.
+        case accepted(APNsID)
+        /// 204 to a result.
+        case ended(DeviceToken, WakeID, WakeReport, Instant)
+        case delivered(Delivery)
+        /// 201 to a submission, 202 to finished transfers.
+        case taken(Int)
+    }
+
+    /// A batch for the store, and the world as it is when that batch is durable.
+    struct Commit {
+        /// Kept among the records, so that a restart says which commit it found.
+        var number: UInt64 = 0
+        var models = SimulationModels()
+        var configuration = EngineConfiguration()
+        var devices: [FrozenDevice?] = []
+        /// What continued tasks have told is in it to the last.
+        var hasProgress = true
+        var books = Books()
+        var clock: ClockRecord?
+        var records: SimulatedStore.Records = [:]
+        var effects: [Effect] = []
+        /// What happened since the commit before it, and the number of the newest record of events.
+        var events: [HistoryEvent] = []
+        var sequence: UInt64 = 0
+        /// What happened up to it.
+        var happened: [HistoryEvent] = []
+    }
+
+    struct Settled {
+        let wake: WakeID
+        let result: WakeReport
+        let at: Instant
+    }
+
+    let medium: any SimulatedMedium
+    var store: (any RecordStore)?
+    /// nil on a medium that has no room for it.
+    var history: HistoryFile?
+    /// The newest commit that has returned.
+    var durable = Commit()
+    /// What the store was told to commit and has not yet.
+    var underWay: Commit?
+    /// What waits for the commit that covers it.
+    var staged: [Effect] = []
+    /// Commits are numbered through all lives.
+    var commits: UInt64 = 0
+    var wall: Int64 = 1_700_000_000_000
+    var boot: Int64 = 5_000_000
+    /// When the life that is on began, in policy time.
+    var bornAt = Instant(milliseconds: 0)
+    var clock: PolicyClock
+    /// How often, on average, something fails or dies: once in so many steps.
+    var faultsEvery: Int
+    /// Pushes that were answered 200.
+    var answered: Set<APNsID> = []
+    /// The last result of each device that was answered 204.
+    var settled: [DeviceToken: Settled] = [:]
+    /// Pushes that were never answered, as their commit failed or the gateway died.
+    var unanswered: Set<APNsID> = []
+    /// Requests and transfers that were answered 201 and 202.
+    var answeredTasks: Set<Int> = []
+    /// Requests and transfers that were never answered.
+    var unansweredTasks: Set<Int> = []
+    var coverage = CrashCoverage()
+
+    init(_ medium: any SimulatedMedium, faultsEvery: Int) {
+        self.medium = medium
+        self.faultsEvery = faultsEvery
+        self.clock = PolicyClock(wall: self.wall, boot: self.boot)
+    }
+}
+
+/// What happened to simulated gateways, so that a property cannot hold because nothing did.
+struct CrashCoverage {
+    enum Event: String, CaseIterable {
+        case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
+        case wakeLostAtRestart, wallJump, wallJumpBackAcrossRestart, answeredPushFound, unansweredPushFound
+        case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
+        case eventsRecovered
+    }
+
+    private var counts: [Event: Int] = [:]
+
+    mutating func note(_ event: Event, _ count: Int = 1) {
+        if count > 0 { self.counts[event, default: 0] += count }
+    }
+
+    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+
+    subscript(event: Event) -> Int { self.counts[event] ?? 0 }
+
+    /// What never happened, by name.
+    var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
+}
+
+/// How the worker behind a stream behaves.
+enum SimulatedWorker: CaseIterable {
+    case good, slow, frozen, erratic, doubling
+
+    struct Answer {
+        var after: Int64
+        var result: FetchResult
+    }
+
+    /// What it will answer to a wake, if anything.
+    func answers(_ generator: inout SeededGenerator, window: Int64) -> [Answer] {
+        let result = generator.pick(FetchResult.allCases)
+        let soon = Int64(generator.number(below: Int(window)))
+        switch self {
+        case .good: return [Answer(after: min(soon, 1000), result: .newData)]
+        case .slow: return [Answer(after: window / 2 + soon, result: result)]
+        case .frozen:
+            // It thaws now and then, and answers what is long over.
+            return generator.once(in: 5) ? [Answer(after: window + soon, result: result)] : []
+        case .erratic:
+            guard !generator.once(in: 3) else { return [] }
+            return [Answer(after: soon * Int64(generator.number(in: 1...30)), result: result)]
+        case .doubling:
+            let again = generator.once(in: 2) ? result : generator.pick(FetchResult.allCases)
+            return [Answer(after: soon / 2, result: result), Answer(after: soon, result: again)]
+        }
+    }
+}
+
+/// What happened in simulations, so that a property cannot hold because nothing did.
+struct SimulationCoverage {
+    var launched: Int64 = 0
+    var completed: Int64 = 0
+    var coalesced: Int64 = 0
+    var discarded = PerCase<DiscardReason>()
+    var results = PerCase<WakeOutcome>()
+    var stalls = 0
+    var repeatedAnswers = 0
+    /// Pushes that were sent again with the apns-id of their sender's, while that was remembered.
+    var repeatedPushes = 0
+    var lateAnswers = 0
+    var slotChanges = 0
+    /// Wakes that were lost while their stream went on.
+    var lossesAlone = 0
+    var unknownAnswers = 0
+    var namedDeliveries = 0
+    var emptyWakes = 0
+    /// Deadlines that were put off, and wishes for that which came after the last that is granted.
+    var extensions = 0
+    var refusedExtensions = 0
+    var drainedStreams = 0
+    /// Wakes in flight when the gateway began to shut down.
+    var openAtDrain = 0
+    /// Looks at a device whose push a free stream would have got, but for the shutdown.
+    var heldBackByDrain = 0
+    var simulatedExpirations = 0
+    /// Looks at a device whose push a free stream would have got, but for a pause of its topic.
+    var heldBackByPause = 0
+    /// Launches by people while the topic was paused, and launches that the end of a pause brought about.
+    var launchesOfPaused = 0
+    var launchesByResuming = 0
+    var removals = 0
+    /// Looks at a device that waited for a worker when no stream could take it.
+    var waits = 0
+    /// Launches that came at the first moment the interval allows.
+    var exactLaunches = 0
+    /// Launches of priority 10 that came before the interval had passed.
+    var jumps = 0
+
+    mutating func add(_ books: Books) {
+        self.launched += books.launched
+        self.completed += books.completed
+        self.coalesced += books.coalesced
+        self.discarded += books.discarded
+        self.results += books.results
+    }
+
+    /// What never happened, by name.
+    var missing: [String] {
+        var counts: [(String, Int64)] = [
+            ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
+            ("repeated pushes", Int64(self.repeatedPushes)),
+            ("slot changes", Int64(self.slotChanges)), ("losses alone", Int64(self.lossesAlone)),
+            ("stalls", Int64(self.stalls)), ("repeated answers", Int64(self.repeatedAnswers)),
+            ("late answers", Int64(self.lateAnswers)), ("unknown answers", Int64(self.unknownAnswers)),
+            ("named deliveries", Int64(self.namedDeliveries)), ("empty wakes", Int64(self.emptyWakes)),
+            ("simulated expirations", Int64(self.simulatedExpirations)), ("removals", Int64(self.removals)),
+            ("extensions", Int64(self.extensions)), ("refused extensions", Int64(self.refusedExtensions)),
+            ("drained streams", Int64(self.drainedStreams)),
+            ("waits", Int64(self.waits)), ("exact launches", Int64(self.exactLaunches)),
+            ("jumps", Int64(self.jumps)), ("held back by a pause", Int64(self.heldBackByPause)),
+            ("launches of what is paused", Int64(self.launchesOfPaused)),
+            ("launches by resuming", Int64(self.launchesByResuming)),
+        ]
+        counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }
+        counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }
+        return counts.filter { $0.1 == 0 }.map(\.0)
+    }
+}
+
+/// What happened to requests and sessions in simulations, so that a property cannot hold because nothing did.
+struct TaskCoverage {
+    private(set) var counts: [String: Int] = [:]
+
+    mutating func note(_ event: String, _ count: Int = 1) {
+        if count > 0 { self.counts[event, default: 0] += count }
+    }
+
+    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
+
+    /// What must have happened.
+    private static let expected: [String] =
+        ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "refused \($0)" }
+        + LaunchKind.allCases.compactMap(\.task).flatMap { kind in
+            ["launched \(kind)"] + ["success", "failure", "expired", "lost"].map { "\(kind) \($0)" }
+        }
+        + ["processing interrupted", "continued interrupted", "continued cancelled"]
+        + TaskDiscardReason.allCases.map { "discarded \($0)" }
+        + ["repeated event", "ninth session", "cancelled while waiting", "progress", "progress of another kind"]
+        + ["late progress", "resumed", "reload", "report of another kind", "conditions heard", "waits for a worker"]
+        + ["launched", "laneIsFull", "notWaiting", "noWorker"].map { "simulated launch: \($0)" }
+        + ["simulated expiration"]
+
+    /// What never happened.
+    var missing: [String] { Self.expected.filter { self.counts[$0] == nil } }
+}
+
+/// An answer of a worker's script in a trace.
+struct TraceAnswer {
+    var answer: String
+    /// Milliseconds after the launch.
+    var delay: Int64
+    /// Every how many milliseconds before that a continued task advances; nil is never.
+    var advance: Int64?
+
+    /// What becomes of tasks that a trace says nothing of.
+    static let reliable = [TraceAnswer(answer: "success", delay: 1000)]
+
+    init(answer: String, delay: Int64) {
+        self.answer = answer
+        self.delay = delay
+    }
+
+    /// - Parameter step: as the trace has it.
+    init?(_ step: [Any]) {
+        guard let answer = step.first as? String, step.count > 1, let delay = step[1] as? Double else { return nil }
+        self.answer = answer
+        self.delay = TraceDriver.milliseconds(delay)
+        if step.count > 2 { self.advance = (step[2] as? Double).map { TraceDriver.milliseconds($0) } }
+    }
+}
+
+/// What the workers of a trace will do with the wakes that they hold.
+struct PlannedDeeds {
+    enum What {
+        case report(WakeReport)
+        /// The worker's stream ends.
+        case loss
+        /// A continued task is as far as this.
+        case advance(UInt64)
+    }
+
+    struct Deed {
+        let at: Int64
+        let device: Int
+        let wake: WakeID
+        let what: What
+        let lane: Lane
+        /// Launches and what follows from them are numbered.
+        let number: Int
+        /// Whether nothing else is to be done at this moment.
+        var isAlone = true
+    }
+
+    private var deeds: [Deed] = []
+    /// The wakes that workers hold, with their devices and kinds.
+    private var held: [WakeID: (device: Int, kind: LaunchKind)] = [:]
+    private var count = 0
+
+    /// When something is next to be done.
+    var next: Int64? { self.deeds.map(\.at).min() }
+
+    /// A worker got a wake: plans what its script says.
+    mutating func plan(_ step: TraceAnswer, _ delivery: Delivery, _ device: Int, at now: Int64) {
+        let kind = delivery.kind
+        self.held[delivery.wake] = (device, kind)
+        self.count += 1
+        func deed(_ after: Int64, _ what: What) -> Deed {
+            Deed(
+                at: now + after,
+                device: device,
+                wake: delivery.wake,
+                what: what,
+                lane: kind.lane,
+                number: self.count
+            )
+        }
+        var deadline = delivery.deadline.milliseconds
+        if kind == .continued, let advance = step.advance {
+            // What comes at the deadline or later comes too late, and is told nevertheless: once.
+            let window = deadline - now
+            for time in stride(from: advance, to: step.delay, by: Int64.Stride(advance)) {
+                self.deeds.append(deed(time, .advance(UInt64(time / advance))))
+                guard now + time < deadline else { break }
+                deadline = now + time + window
+            }
+        }
+        guard now + step.delay < deadline else { return }
+        switch step.answer {
+        case "lost": self.deeds.append(deed(step.delay, .loss))
+        case "none": break
+        default:
+            if let result = FetchResult(rawValue: step.answer) {
+                self.deeds.append(deed(step.delay, .report(.push(result))))
+            } else if let result = TaskResult(rawValue: step.answer) {
+                self.deeds.append(deed(step.delay, .report(.task(result))))
+            }
+        }
+    }
+
+    /// Takes what is to be done by now, in the order of time, and at one moment lane by lane.
+    mutating func takeDue(at now: Int64) -> [Deed] {
+        var due = self.deeds.filter { $0.at <= now }
+        self.deeds.removeAll { $0.at <= now }
+        due.sort { ($0.at, $0.lane, $0.number) < ($1.at, $1.lane, $1.number) }
+        for index in due.indices {
+            due[index].isAlone = due.count == 1
+            switch due[index].what {
+            case .report, .loss: self.held[due[index].wake] = nil
+            case .advance: break
+            }
+        }
+        return due
+    }
+
+    /// The wake has ended without its worker's doing, or is to: nothing is done with it any more.
+    ///
+    /// - Returns: its kind; nil when no worker holds it.
+    mutating func end(_ wake: WakeID) -> LaunchKind? {
+        self.deeds.removeAll { $0.wake == wake }
+        return self.held.removeValue(forKey: wake)?.kind
+    }
+
+    /// Whether a worker holds a wake of this device.
+    func hasOthers(_ device: Int) -> Bool { self.held.values.contains { $0.device == device } }
 }

@@ -56,3 +56,259 @@ package struct OutcomeLine: Hashable, Sendable {
         writer.string(self.apnsID)
     }
 }
+
+/// One line of a simulation's output: what happened to a request or to a session, where and when.
+package struct TaskLine: Hashable, Sendable {
+    /// What it happened to.
+    package enum Subject: Hashable, Sendable {
+        /// A request, by its identifier.
+        case task(String)
+        /// Finished transfers, by the name of their session.
+        case session(String)
+    }
+
+    package enum Event: Hashable, Sendable {
+        case submit(Disposition)
+        /// - `transfers`: how many the wake of a session stands for.
+        case launch(TaskKind, transfers: UInt64, attempt: UInt32)
+        case result(TaskOutcome)
+        case discard(TaskDiscardReason)
+    }
+
+    /// What the submitter is told of a request.
+    package enum Disposition: Hashable, Sendable {
+        case launched, scheduled, replaced
+        case refused(TaskRefusal)
+
+        package var name: String {
+            switch self {
+            case .launched: "launched"
+            case .scheduled: "scheduled"
+            case .replaced: "replaced"
+            case .refused(let refusal): refusal.rawValue
+            }
+        }
+    }
+
+    package var moment: Instant
+    package var device: String
+    package var subject: Subject
+    package var event: Event
+
+    /// The line as a JSON object, without a line end.
+    package var json: String {
+        JSONWriter.line(at: self.moment, device: self.device) { self.writeEvent(&$0) }
+    }
+
+    private func writeEvent(_ writer: inout JSONWriter) {
+        switch self.event {
+        case .submit(let disposition):
+            writer.string("submit")
+            self.writeSubject(&writer)
+            writer.key("disposition")
+            writer.string(disposition.name)
+        case .launch(let kind, let transfers, let attempt):
+            writer.string("launch")
+            writer.key("kind")
+            writer.string(kind.rawValue)
+            self.writeSubject(&writer)
+            if case .session = self.subject {
+                writer.key("count")
+                writer.integer(transfers)
+            }
+            writer.key("attempt")
+            writer.integer(attempt)
+        case .result(let outcome):
+            writer.string("result")
+            self.writeSubject(&writer)
+            writer.key("result")
+            writer.string(outcome.rawValue)
+        case .discard(let reason):
+            writer.string("discard")
+            self.writeSubject(&writer)
+            writer.key("reason")
+            writer.string(reason.rawValue)
+        }
+    }
+
+    private func writeSubject(_ writer: inout JSONWriter) {
+        switch self.subject {
+        case .task(let identifier):
+            writer.key("task")
+            writer.string(identifier)
+        case .session(let name):
+            writer.key("session")
+            writer.string(name)
+        }
+    }
+}
+
+/// What a line of a trace says.
+enum TraceLine {
+    /// There is nothing but white space.
+    case blank
+    case header(TraceHeader)
+    case event(TraceEvent)
+}
+
+/// What a header line sets.
+struct TraceHeader {
+    var parameters: [(parameter: PolicyParameter, value: Double)] = []
+    var worker: WorkerScript?
+    /// How the wakes of some identifiers and sessions end.
+    var tasks: [String: TaskScript] = [:]
+    var permitted: [IdentifierPattern]?
+    var until: Instant?
+}
+
+/// Something that reaches a device from outside.
+struct TraceEvent {
+    enum Kind {
+        case push(TracePush)
+        case conditions(ConditionsReport)
+        case submit(TraceRequest)
+        case finished(session: String, count: UInt64)
+        case cancel(String)
+    }
+
+    var moment: Instant
+    var device: String
+    var kind: Kind
+}
+
+/// A push of a trace.
+struct TracePush {
+    var apnsID: String
+    var priority: Priority
+    var expiration: ArrivingPush.Expiration
+}
+
+/// A request of a trace.
+struct TraceRequest {
+    var identifier: String
+    var kind: TaskSubmission.Kind
+    var earliestBegin: Instant?
+}
+
+extension JSONWriter {
+    /// One line of a simulation's output, without a line end: a JSON object that begins with a moment and a device.
+    ///
+    /// - Parameter writeEvent: appends the name of the event as a string, and then its members.
+    static func line(at moment: Instant, device: String, _ writeEvent: (inout JSONWriter) -> Void) -> String {
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("t")
+        moment.seconds.withByteView { writer.raw($0) }
+        writer.key("device")
+        writer.string(device)
+        writer.key("event")
+        writeEvent(&writer)
+        writer.endObject()
+        return writer.buffer.view.string
+    }
+}
+
+extension Instant {
+    /// A moment of a trace, which is never before 0, in seconds with the decimals it needs.
+    var seconds: String {
+        let (whole, rest) = self.milliseconds.quotientAndRemainder(dividingBy: 1000)
+        guard rest > 0 else { return String(whole) }
+        var decimals = Array(String(1000 + rest).utf8.dropFirst())
+        while decimals.last == UInt8(ascii: "0") { decimals.removeLast() }
+        return "\(whole)." + String(decoding: decimals, as: UTF8.self)
+    }
+}
+
+/// How often each thing happened in a simulation, and what is left at its end.
+package struct Summary: Hashable, Sendable {
+    package var accepted = 0
+    package var launched = 0
+    package var results: [WakeOutcome: Int] = [:]
+    package var completed = 0
+    package var coalesced = 0
+    package var discarded: [DiscardReason: Int] = [:]
+    package var pending = 0
+    package var inFlight = 0
+    package var tasks = Tasks()
+    package var sessions = Sessions()
+
+    /// How often each thing happened to a request.
+    package struct Tasks: Hashable, Sendable {
+        package var submitted = 0
+        package var refused: [TaskRefusal: Int] = [:]
+        package var replaced = 0
+        /// While they waited.
+        package var cancelled = 0
+        package var discarded: [TaskDiscardReason: Int] = [:]
+        package var results: [TaskOutcome: Int] = [:]
+        package var waiting = 0
+        package var inFlight = 0
+    }
+
+    /// How often each thing happened to a finished transfer, and, in `results`, to a wake.
+    package struct Sessions: Hashable, Sendable {
+        package var finished = 0
+        package var refused = 0
+        package var completed = 0
+        package var discarded: [TaskDiscardReason: Int] = [:]
+        package var results: [TaskOutcome: Int] = [:]
+        package var waiting = 0
+        package var inFlight = 0
+    }
+
+    package init() {}
+
+    mutating func count(_ event: OutcomeLine.Event) {
+        switch event {
+        case .push: self.accepted += 1
+        case .launch: self.launched += 1
+        case .result(let outcome): self.results[outcome, default: 0] += 1
+        case .discard(let reason): self.discarded[reason, default: 0] += 1
+        }
+    }
+
+    /// The summary line, without a line end. Counters at zero are left out, except `pending` and `inFlight`.
+    package var json: String {
+        var counters: [(String, Int)] = [("accepted", self.accepted), ("launched", self.launched)]
+        counters += WakeOutcome.allCases.map { ("results.\($0.rawValue)", self.results[$0] ?? 0) }
+        counters += [("completed", self.completed), ("coalesced", self.coalesced)]
+        counters += DiscardReason.allCases.map { ("discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += self.tasks.counters + self.sessions.counters
+        counters.removeAll { $0.1 == 0 }
+        counters += [("pending", self.pending), ("inFlight", self.inFlight)]
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("summary")
+        writer.beginObject()
+        for (name, count) in counters {
+            writer.key(name)
+            writer.integer(count)
+        }
+        writer.endObject()
+        writer.endObject()
+        return writer.buffer.view.string
+    }
+}
+
+extension Summary.Tasks {
+    fileprivate var counters: [(String, Int)] {
+        var counters = [("tasks.submitted", self.submitted)]
+        counters += TaskRefusal.allCases.map { ("tasks.refused.\($0.rawValue)", self.refused[$0] ?? 0) }
+        counters += [("tasks.replaced", self.replaced), ("tasks.cancelled", self.cancelled)]
+        counters += TaskDiscardReason.allCases.map { ("tasks.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += TaskOutcome.allCases.map { ("tasks.results.\($0.rawValue)", self.results[$0] ?? 0) }
+        counters += [("tasks.waiting", self.waiting), ("tasks.inFlight", self.inFlight)]
+        return counters
+    }
+}
+
+extension Summary.Sessions {
+    fileprivate var counters: [(String, Int)] {
+        var counters = [("sessions.finished", self.finished), ("sessions.refused", self.refused)]
+        counters += [("sessions.completed", self.completed)]
+        counters += TaskDiscardReason.allCases.map { ("sessions.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += TaskOutcome.allCases.map { ("sessions.results.\($0.rawValue)", self.results[$0] ?? 0) }
+        counters += [("sessions.waiting", self.waiting), ("sessions.inFlight", self.inFlight)]
+        return counters
+    }
+}

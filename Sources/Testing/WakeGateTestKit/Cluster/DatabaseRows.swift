@@ -187,3 +187,178 @@ struct DatabaseCommit {
     /// What the connection has counted since its gateway was attached, of the topics that changed.
     let counts: [TopicIndex: Books]
 }
+
+/// One transaction of a simulated database, as its server knows it, and how far its client has come with it.
+final class DatabaseTransaction {
+    /// What the server has done of it.
+    enum State {
+        /// Nothing, or locks were taken and another one's is waited for.
+        case loading
+        /// Rows were read.
+        case open
+        /// A commit waits for another commit, which inserts the same device.
+        case inserting
+        /// A commit is written, and a standby does not have it yet.
+        case replicating
+        case committed([HeldElsewhere])
+        case rolledBack
+    }
+
+    /// What its client waits for.
+    enum Wait {
+        case rows, nothing, end
+    }
+
+    let number: TransactionNumber
+    let store: SimulatedClusterStore
+    let gateway: GatewayNumber
+    /// The place of its connection among its store's.
+    let connection: Int
+    let plan: LoadPlan
+
+    var state = State.loading
+    var wait = Wait.rows
+    /// The client has lost the connection: what was on its way does not arrive.
+    var isCut = false
+    /// The client asks, over another connection, what has become of it.
+    var isInDoubt = false
+    /// The client has given it up.
+    var isAbandoned = false
+    /// When its rows were read, in policy time.
+    var moment = Instant.distantPast
+    /// Whose locks it has, and whose it takes yet, in order.
+    var locked: [DeviceToken] = []
+    var wanted: [DeviceToken] = []
+    /// The number of locks that it has waited for.
+    var waitCount = 0
+    /// Devices that were there when it looked for them.
+    var found: Set<DeviceToken> = []
+    var commit: DatabaseCommit?
+    /// What its connection has counted when it is committed, of the topics that change.
+    var counts: [TopicIndex: Books] = [:]
+
+    init(
+        _ number: TransactionNumber,
+        _ plan: LoadPlan,
+        of store: SimulatedClusterStore,
+        _ gateway: GatewayNumber,
+        connection: Int
+    ) {
+        self.number = number
+        self.plan = plan
+        self.store = store
+        self.gateway = gateway
+        self.connection = connection
+    }
+
+    var isOver: Bool {
+        switch self.state {
+        case .committed, .rolledBack: true
+        case .loading, .open, .inserting, .replicating: false
+        }
+    }
+}
+
+/// What a simulated database has seen, in its order, for checkers that trust no gateway.
+package struct DatabaseLog {
+    /// One commit that is durable.
+    package struct Commit {
+        /// In virtual time.
+        package let at: Int64
+        /// Of the step, in policy time.
+        package let moment: Instant
+        package let gateway: GatewayNumber
+        package let devices: [DeviceToken]
+        package let launched: [(wake: WakeID, device: DeviceToken)]
+        package let ended: [WakeID]
+        package let events: [HistoryEvent]
+    }
+
+    package internal(set) var commits: [Commit] = []
+    /// The commit that launched each wake, and the one that ended it, by their places in `commits`.
+    package private(set) var launches: [WakeID: Int] = [:]
+    package private(set) var ends: [WakeID: Int] = [:]
+    /// When each gateway was found dead, in virtual time.
+    package internal(set) var deaths: [GatewayNumber: Int64] = [:]
+    /// How often each thing has happened.
+    package private(set) var counts: [Event: Int] = [:]
+    /// The rules that a gateway broke.
+    package internal(set) var misuses: [String] = []
+
+    package enum Event: String, CaseIterable, Sendable {
+        case load, read, commit, wait, lockTimeout, passedOver, insertConflict, deadlock, refusal, full, fenced
+        case lostReply, lostCommit, lostLoad, doubtCommitted, doubtRolledBack
+        case attached, controlCut, timeout, death, burial, idleRollback
+        case failover, survivor, castaway, clockBack, clockForth
+        case lostNotice, doubledNotice, notice
+    }
+
+    init() {}
+
+    mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
+
+    mutating func note(_ commit: DatabaseCommit, at now: Int64) {
+        let launched = commit.writes.devices.flatMap { change in
+            change.launched.map { (wake: $0.wake, device: change.device.token) }
+        }
+        let ended = commit.writes.devices.flatMap(\.ended)
+        for wake in launched where self.launches.updateValue(self.commits.count, forKey: wake.wake) != nil {
+            self.misuses.append("wake \(wake.wake) is launched twice")
+        }
+        for wake in ended where self.ends.updateValue(self.commits.count, forKey: wake) != nil {
+            self.misuses.append("wake \(wake) is ended twice")
+        }
+        self.commits.append(
+            Commit(
+                at: now,
+                moment: commit.moment,
+                gateway: commit.gateway,
+                devices: commit.writes.devices.map(\.device.token),
+                launched: launched,
+                ended: ended,
+                events: commit.writes.events
+            )
+        )
+        self.note(.commit)
+    }
+}
+
+/// What is to happen at moments of virtual time: the first first, and of one moment in the order in which it was
+/// planned.
+package struct EventCalendar {
+    private var queue = MomentQueue<() -> Void>()
+
+    package init() {}
+
+    /// The moment of the first event; nil when nothing is planned.
+    package var firstAt: Int64? { self.queue.first?.moment }
+
+    package mutating func plan(at moment: Int64, _ event: @escaping () -> Void) {
+        self.queue.insert(event, at: moment)
+    }
+
+    /// Takes the first event.
+    package mutating func popFirst() -> (at: Int64, event: () -> Void)? {
+        self.queue.popDue(.max).map { ($0.moment, $0.value) }
+    }
+}
+
+extension ReadyPlan {
+    /// Whether a lane that waits for `target` is asked for.
+    func takes(_ target: LaunchTarget) -> Bool {
+        switch target.kind {
+        case .push: return self.takesPushes
+        case .urlSession: return Self.any(of: self.sessions, matches: target.name)
+        case .appRefresh, .processing, .continued:
+            return Self.any(of: self.tasks, matches: target.name)
+                && Set(target.resources).isSubset(of: self.resources)
+        }
+    }
+
+    private static func any(of patterns: [String], matches name: String) -> Bool {
+        patterns.contains { pattern in
+            guard pattern.hasSuffix(".*") else { return pattern == name }
+            return name.hasPrefix(pattern.dropLast()) && name.utf8.count >= pattern.utf8.count
+        }
+    }
+}

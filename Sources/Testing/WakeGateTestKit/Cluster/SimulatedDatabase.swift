@@ -186,3 +186,78 @@ package final class SimulatedDatabase {
         self.settle()
     }
 }
+
+/// One run of a gateway, as a simulated database knows it.
+final class DatabaseSession {
+    let number: GatewayNumber
+    let store: SimulatedClusterStore
+    /// When it was attached, by the primary's clock in milliseconds since 1970.
+    let since: Int64
+    /// When it last was heard of, in virtual time.
+    var heardAt: Int64
+    /// What it said last, and when, by the primary's clock.
+    var report: (GatewayReport, at: Int64)?
+    /// Whether the session stands that holds the lock of its number.
+    var isConnected = true
+    /// Whether nobody has found yet that it is dead: what it commits is taken.
+    var isAlive = true
+    var isBuried = false
+    /// How many topics it knows, and which versions of values.
+    var topicCount = 0
+    var values: [String: Int] = [:]
+
+    init(_ number: GatewayNumber, of store: SimulatedClusterStore, since: Int64, heardAt: Int64) {
+        self.number = number
+        self.store = store
+        self.since = since
+        self.heardAt = heardAt
+    }
+}
+
+/// How a transaction of a simulated database ended.
+enum DatabaseEnd {
+    case committed
+    case failed(ClusterFailure)
+}
+
+/// How often things go wrong by chance between gateways and a simulated database: once in so many; 0 for never.
+package struct DatabaseFaults: Sendable {
+    /// The connection is cut when a commit has been done and its reply is on the way.
+    package var lostReplies = 0
+    /// The connection is cut while a commit is on its way, which may arrive all the same.
+    package var lostCommits = 0
+    /// A transaction's connection is cut before it has read its rows.
+    package var lostLoads = 0
+    /// A commit is refused.
+    package var refusedCommits = 0
+    /// A transaction is said to wait for another that waits for it.
+    package var deadlocks = 0
+    /// A notice does not arrive, or arrives twice.
+    package var lostNotices = 0
+    package var doubledNotices = 0
+
+    package init() {}
+
+    package static let none = DatabaseFaults()
+}
+
+/// How long things take between gateways and a simulated database, in milliseconds of virtual time.
+package struct DatabasePace: Sendable {
+    /// A request's way to the database, and a reply's back.
+    package var way: ClosedRange<Int>
+    /// From a commit until a standby has it, too.
+    package var replication: ClosedRange<Int>
+    /// From the loss of a connection until another one stands.
+    package var reconnection: ClosedRange<Int>
+
+    package init(way: ClosedRange<Int>, replication: ClosedRange<Int>, reconnection: ClosedRange<Int>) {
+        self.way = way
+        self.replication = replication
+        self.reconnection = reconnection
+    }
+
+    /// Everything is done as soon as it is asked for.
+    package static let immediate = DatabasePace(way: 0...0, replication: 0...0, reconnection: 0...0)
+    package static let usual = DatabasePace(way: 0...3, replication: 1...8, reconnection: 20...400)
+    package static let slow = DatabasePace(way: 0...30, replication: 400...1200, reconnection: 100...1000)
+}

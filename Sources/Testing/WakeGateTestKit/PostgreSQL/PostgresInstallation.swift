@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Platform
 
 /// PostgreSQL's programs on this machine, and the user that they run as: servers refuse to be root's.
 struct PostgresInstallation: Sendable {
@@ -55,4 +56,213 @@ struct PostgresInstallation: Sendable {
     }
 
     private var ownership: [String] { self.isRoot ? ["--owner=\(Self.user)", "--group=\(Self.user)"] : [] }
+}
+
+/// Why a test has no PostgreSQL.
+package struct PostgresFailure: Error, CustomStringConvertible {
+    package let description: String
+}
+
+/// Runs programs to their end.
+enum PostgresProgram {
+    /// - Returns: what the program wrote to standard output, without the last newline.
+    /// - Throws: what it wrote to standard error when it failed.
+    @discardableResult
+    static func run(_ command: [String]) throws -> String {
+        let process = Process()
+        let (output, errors) = (Pipe.toChild(), Pipe.toChild())
+        process.executableURL = URL(fileURLWithPath: command[0])
+        process.arguments = Array(command.dropFirst())
+        process.currentDirectoryURL = FileManager.default.temporaryDirectory
+        process.environment = Self.environment
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = errors
+        let ended = Latch()
+        process.terminationHandler = { _ in ended.open() }
+        try process.start()
+        // Errors are few: they fit into the pipe while the output is read.
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let complaint = errors.fileHandleForReading.readDataToEndOfFile()
+        ended.wait()
+        try? output.fileHandleForReading.close()
+        try? errors.fileHandleForReading.close()
+        guard process.terminationStatus == 0 else {
+            let name = command.first { $0.hasPrefix("/usr/lib/postgresql") } ?? command[0]
+            throw PostgresFailure(description: "\(name): \(String(decoding: complaint, as: UTF8.self))")
+        }
+        let written = String(decoding: text, as: UTF8.self)
+        return written.hasSuffix("\n") ? String(written.dropLast()) : written
+    }
+
+    /// Nothing of the caller's: variables of libpq would change what programs do.
+    static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
+}
+
+/// The folder of a server. A shell guards it: when this process ends, however it does, or lets go of the folder, the
+/// shell ends the server that runs in it and deletes it.
+final class PostgresFolder: @unchecked Sendable {
+    let path: String
+    private let guardian = Process()
+    private let line = Pipe.toChild()
+    private let ended = Latch()
+
+    /// At the end of its input, ends the server whose working folder is the data folder: asked once, it drops
+    /// everything. A server that stands still is woken first.
+    private static let script = """
+        trap '' INT TERM HUP
+        cat >/dev/null
+        pid="$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)"
+        if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$1/data" ]; then
+            kill -CONT $(cat "/proc/$pid/task/$pid/children") "$pid" 2>/dev/null
+            kill -QUIT "$pid" 2>/dev/null
+            timeout 20 tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
+        fi
+        rm -rf "$1"
+        """
+
+    init() throws {
+        let temporary = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().path
+        var bits = RandomBits()
+        let random = UInt32(truncatingIfNeeded: bits.next())
+        self.path = "\(temporary)/wakegate-pg-\(String(random, radix: 36))"
+        try PostgresInstallation.found().makeFolder(self.path)
+        self.guardian.executableURL = URL(fileURLWithPath: "/usr/bin/setsid")
+        self.guardian.arguments = ["/bin/sh", "-c", Self.script, "postgres-guardian", self.path]
+        self.guardian.environment = PostgresProgram.environment
+        self.guardian.currentDirectoryURL = URL(fileURLWithPath: "/")
+        self.guardian.standardInput = self.line
+        self.guardian.standardOutput = FileHandle.nullDevice
+        self.guardian.standardError = FileHandle.nullDevice
+        let ended = self.ended
+        self.guardian.terminationHandler = { _ in ended.open() }
+        try self.guardian.start()
+    }
+
+    deinit {
+        try? self.line.fileHandleForWriting.close()
+        self.ended.wait()
+    }
+
+    /// The data folder; it need not exist.
+    var data: String { "\(self.path)/data" }
+}
+
+/// What a server writes to its log, read by a thread as it comes.
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards what changes.
+final class PostgresLog: @unchecked Sendable {
+    /// The longest wait for a line, in milliseconds: the server has hung up.
+    static let waitMax: Int64 = 60_000
+
+    private let monitor = Monitor()
+    private var bytes: [UInt8] = []
+    private var hasEnded = false
+
+    /// Reads from a pipe until every process that writes to it is gone.
+    init(_ pipe: Pipe) throws {
+        let reader = pipe.fileHandleForReading
+        try NamedThread("postgres-log", signals: .blocked) { [self] in
+            while true {
+                let more = reader.availableData
+                self.monitor.withLock {
+                    self.bytes += more
+                    self.hasEnded = more.isEmpty
+                    self.monitor.broadcast()
+                }
+                if more.isEmpty { break }
+            }
+            try? reader.close()
+        }
+    }
+
+    /// Everything so far.
+    var text: String { self.monitor.withLock { String(decoding: self.bytes, as: UTF8.self) } }
+
+    /// Waits until one of the texts stands in the log.
+    ///
+    /// - Returns: false when the server ended without it, or the time is up.
+    func wait(for texts: [String], milliseconds: Int64 = waitMax) -> Bool {
+        let deadline = SystemClock.monotonic + milliseconds
+        return self.monitor.withLock {
+            while true {
+                let log = String(decoding: self.bytes, as: UTF8.self)
+                if texts.contains(where: log.contains) { return true }
+                guard !self.hasEnded, self.monitor.wait(until: deadline) else { return false }
+            }
+        }
+    }
+
+    /// Waits until every process of the server is gone.
+    func waitForEnd(milliseconds: Int64 = waitMax) -> Bool {
+        let deadline = SystemClock.monotonic + milliseconds
+        return self.monitor.withLock {
+            while !self.hasEnded {
+                guard self.monitor.wait(until: deadline) else { return false }
+            }
+            return true
+        }
+    }
+}
+
+/// One run of a server: its process, the processes that it made, and its log.
+final class PostgresRun {
+    let log: PostgresLog
+    private let process = Process()
+    private let ended = Latch()
+
+    /// Starts a server and waits until it lets clients in.
+    ///
+    /// - Throws: what it logged when it ended instead.
+    init(_ installation: PostgresInstallation, data: String) throws {
+        let errors = Pipe.toChild()
+        let command = installation.command("postgres", ["-D", data])
+        self.process.executableURL = URL(fileURLWithPath: command[0])
+        self.process.arguments = Array(command.dropFirst())
+        self.process.environment = PostgresProgram.environment
+        self.process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        self.process.standardInput = FileHandle.nullDevice
+        self.process.standardOutput = FileHandle.nullDevice
+        self.process.standardError = errors
+        let ended = self.ended
+        self.process.terminationHandler = { _ in ended.open() }
+        self.log = try PostgresLog(errors)
+        try self.process.start()
+        let isReady = self.log.wait(for: [
+            "database system is ready to accept connections",
+            "database system is ready to accept read-only connections",
+        ])
+        guard isReady else {
+            self.send(SIGKILL)
+            self.waitForEnd()
+            throw PostgresFailure(description: "PostgreSQL did not start: \(self.log.text)")
+        }
+    }
+
+    var identifier: Int32 { self.process.processIdentifier }
+
+    /// Sends a signal to the server's first process.
+    func send(_ signal: Int32) { kill(self.identifier, signal) }
+
+    /// Sends a signal to every process of the server, the first one first.
+    func sendToAll(_ signal: Int32) {
+        // What it makes after it was asked what it has made, nobody would end.
+        if signal == SIGKILL { kill(self.identifier, SIGSTOP) }
+        let others = self.others
+        kill(self.identifier, signal)
+        for other in Set(others + self.others) { kill(other, signal) }
+    }
+
+    /// Waits until every process of the server is gone.
+    func waitForEnd() {
+        self.ended.wait()
+        _ = self.log.waitForEnd()
+    }
+
+    /// The processes that the first one made.
+    private var others: [Int32] {
+        let list = "/proc/\(self.identifier)/task/\(self.identifier)/children"
+        let text = (try? String(contentsOfFile: list, encoding: .utf8)) ?? ""
+        return text.split(whereSeparator: \.isWhitespace).compactMap { Int32($0) }
+    }
 }

@@ -1,4 +1,0 @@
-/// Why a test has no PostgreSQL.
-package struct PostgresFailure: Error, CustomStringConvertible {
-    package let description: String
-}
