@@ -117,7 +117,7 @@ struct DeviceLockTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A gateway that stops refuses the commands of locked rows after a second, and everything else after five")
+    @Test("A gateway that stops refuses the commands of locked rows within seconds, and all that stays unanswered")
     func stopped() throws {
         let (rig, _, _) = try self.scene(devices: 2, locked: 1)
         rig[0].step { requests in
@@ -130,7 +130,8 @@ struct DeviceLockTests {
         #expect(rig[0].word(10) == "ServiceUnavailable" && rig[0].answer(11) == "503 ServiceUnavailable")
         #expect(rig[0].text(11).contains("pid 2, application simulation"))
         #expect(rig[0].word(12) == "coalesced")
-        #expect((1000...1200).contains(rig.boot - start), "\(rig.boot - start)")
+        // The load waits a second for the lock, and the stop another one.
+        #expect((1000...2500).contains(rig.boot - start), "\(rig.boot - start)")
 
         let other = GatewaysRig(count: 1)
         other.database.holdLoads()
@@ -139,7 +140,7 @@ struct DeviceLockTests {
             requests.push(2, 1)
         }
         other[0].finish()
-        #expect(other[0].answer(1) == "503 ServiceUnavailable" && other[0].text(1).contains("The gateway stops"))
+        #expect(other[0].answer(1) == "503 ServiceUnavailable" && other[0].answerCount(1) == 1)
         #expect(other[0].word(2) == "ServiceUnavailable" && other[0].answerCount(2) == 1)
     }
 
