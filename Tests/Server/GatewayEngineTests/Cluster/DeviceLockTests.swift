@@ -99,6 +99,18 @@ struct DeviceLockTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
+    @Test("At most ten sessions are named, those with the most devices, and the rest is counted as unknown")
+    func sessions() {
+        var holders: [LockHolder?: Int] = [nil: 3]
+        for pid in 1...40 as ClosedRange<Int32> {
+            holders[LockHolder(pid: pid, application: "psql", queryStart: nil)] = Int(pid)
+        }
+        let locks = DeviceLocks.report(holders)
+        #expect(locks.map(\.deviceCount) == Array((31...40).reversed()) + [3 + (1...30).reduce(0, +)])
+        #expect(locks.last?.session == "unknown")
+        #expect(DeviceLocks.report([:]).isEmpty)
+    }
+
     @Test("A row that is free again within seconds costs its commands the wait alone, in their order")
     func released() throws {
         let (rig, other, lock) = try self.scene(devices: 2, locked: 1)

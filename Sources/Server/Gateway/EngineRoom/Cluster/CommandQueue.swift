@@ -173,11 +173,9 @@ extension CommandQueue {
     /// The time of the next look at locked rows with commands, in milliseconds since the machine started.
     var lockedAt: Int64? { self.locked.nextAt }
 
-    /// The locks that devices have waited for long enough to be reported, by the number of the session's process.
+    /// The locks that devices have waited for long enough to be reported.
     func deviceLocks(at now: Int64) -> [DeviceLocks] {
-        self.locked.holders(before: now - DeviceLocks.delay)
-            .map { DeviceLocks(holder: $0.key, deviceCount: $0.value) }
-            .sorted { ($0.holder?.pid ?? 0) < ($1.holder?.pid ?? 0) }
+        DeviceLocks.report(self.locked.holders(before: now - DeviceLocks.delay))
     }
 
     /// Takes commands back that a transaction had taken, as another session has locked their rows. Nothing else about
@@ -224,13 +222,13 @@ extension CommandQueue {
     /// - Parameter now: in milliseconds since the machine started.
     mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
         var taken: [OverdueCommand] = []
-        for (place, holder) in self.locked.lanes(before: moment) where !self.lanes[place].isBusy {
+        for place in self.locked.lanes(before: moment) where !self.lanes[place].isBusy {
             var commands = self.locked.takeReturned(place)
             guard !commands.isEmpty else { continue }
             while let command = self.lanes[place].commands.popFirst() { commands.append(command) }
             self.locked.used(place, at: now)
             let row = self.lanes[place].row
-            taken += commands.map { OverdueCommand(command: $0, row: row, holder: holder) }
+            taken += commands.map { OverdueCommand(command: $0, row: row) }
         }
         self.count -= taken.count
         for overdue in taken { self.ends.ended(overdue.command.number) }
@@ -281,8 +279,6 @@ private struct EndedCommands {
 struct OverdueCommand {
     let command: QueuedCommand
     let row: RequestedRow
-    /// The session with the lock, if it is known.
-    let holder: LockHolder?
 }
 
 /// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by their places.
@@ -328,9 +324,8 @@ struct LockedLanes {
         return holders
     }
 
-    func lanes(before moment: Int64) -> [(place: Int, holder: LockHolder?)] {
-        self.locks.filter { $0.value.since <= moment }.map { (place: $0.key, holder: $0.value.holder) }
-            .sorted { $0.place < $1.place }
+    func lanes(before moment: Int64) -> [Int] {
+        self.locks.filter { $0.value.since <= moment }.keys.sorted()
     }
 
     func unused(before moment: Int64) -> [Int] {

@@ -145,10 +145,8 @@ extension SharedGatewayEngine {
         guard self.queue.hasLocked else { return }
         let boot = self.clock.boot
         let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
-        let byHolder = Dictionary(grouping: overdue, by: \.holder)
-        for (holder, commands) in byHolder.sorted(by: { ($0.key?.pid ?? 0) < ($1.key?.pid ?? 0) }) {
-            self.desk.refuse(commands.map(\.command), self.workspace(failed: StoreError(lockedBy: holder)))
-        }
+        guard !overdue.isEmpty else { return }
+        self.desk.refuse(overdue.map(\.command), self.workspace(failed: .lockedDevice))
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 

@@ -250,7 +250,7 @@ extension SharedGatewayEngine {
         let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
         let leftOut = transaction.leaveOut(rows) { self.queue.row(of: $0) }
         self.queue.putBack(leftOut, at: self.clock.boot) { _ in holder }
-        self.refuse(transaction, StoreError(lockedBy: holder))
+        self.refuse(transaction, .lockedDevice)
     }
 
     /// Why nothing can be stored, or why the gateway waited in vain until its end.
@@ -291,7 +291,7 @@ extension SharedGatewayEngine {
         let error: StoreError
         switch failure {
         case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")
-        case .locked(let holder): error = StoreError(lockedBy: holder)
+        case .locked: error = .lockedDevice
         case .refused(let cause): error = cause
         }
         if let questions = self.questions.ended(number) {

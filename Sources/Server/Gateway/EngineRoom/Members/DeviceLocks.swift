@@ -10,10 +10,25 @@ package struct DeviceLocks: Hashable, Sendable {
     static let timeout: Int64 = 5000
     /// The time for which the lock of an unused device is remembered, in milliseconds.
     static let memory: Int64 = 10_000
+    /// The most sessions that are reported at a time: those for which the most devices wait. Devices that wait for
+    /// others are reported as waiting for an unknown session.
+    static let sessionsMax = 10
 
     /// The session, if it is known.
     package let holder: LockHolder?
     package let deviceCount: Int
+
+    /// Returns the locks to report.
+    ///
+    /// - Parameter holders: the number of devices that wait for each session.
+    package static func report(_ holders: [LockHolder?: Int]) -> [DeviceLocks] {
+        let known = holders.filter { $0.key != nil }.sorted {
+            ($1.value, $0.key?.pid ?? 0) < ($0.value, $1.key?.pid ?? 0)
+        }
+        let rest = known.dropFirst(self.sessionsMax).reduce(holders[nil] ?? 0) { $0 + $1.value }
+        let locks = known.prefix(self.sessionsMax).map { DeviceLocks(holder: $0.key, deviceCount: $0.value) }
+        return rest == 0 ? locks : locks + [DeviceLocks(holder: nil, deviceCount: rest)]
+    }
 
     /// The session in a few words: its process, its application, and the start of its last query.
     package var session: String { self.holder?.text ?? "unknown" }
@@ -27,18 +42,11 @@ extension LockHolder {
 }
 
 extension StoreError {
-    /// A device's commands have waited too long.
-    ///
-    /// - Parameter holder: the session with the lock, if it is known.
-    init(lockedBy holder: LockHolder?) {
-        let problem = "Another session of PostgreSQL has locked this device's row for \(DeviceLocks.timeout / 1000) s"
-        guard let holder else {
-            self.init(message: "\(problem). Find it in pg_locks and pg_stat_activity, and end its transaction.")
-            return
-        }
-        self.init(
-            message: "\(problem): \(holder.text). End its transaction, for example with "
-                + "SELECT pg_terminate_backend(\(holder.pid))."
-        )
-    }
+    /// A device's commands have waited too long. Anybody may read the answer, so it names no session of the database:
+    /// the log and the metrics do.
+    static let lockedDevice = StoreError(
+        message: "Another session of PostgreSQL has locked this device's row for \(DeviceLocks.timeout / 1000) s. The "
+            + "gateway's log (devicesLocked) and its metric wakegate_cluster_locked_devices name the session. End its "
+            + "transaction."
+    )
 }
