@@ -264,6 +264,62 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
+    @Test("A list looks through many devices slice by slice, and other questions are answered between")
+    func slices() throws {
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), CASE WHEN i % 3000 = 0 THEN 7 ELSE 8 END, 1, 1, i % 2 = 0, '\\x01', '', ''
+            FROM generate_series(1, 30000) i
+            """,
+            database: self.database
+        )
+        let few = TopicIndex(rawValue: 7)
+        var list = ReadPlan()
+        list.selection = .inOrder(topics: [few], after: nil, countMax: 256)
+        let all = try self.rig.read(list)
+        #expect(all.devices.count == 10 && !all.hasMore)
+        #expect(all.devices.map(\.token.hex) == all.devices.map(\.token.hex).sorted())
+        let (number, explain) = (self.rig.nextNumber(), self.rig.nextNumber())
+        var one = ReadPlan()
+        one.tokens = [all.devices[0].token]
+        self.rig.submit(.read(number, list))
+        self.rig.submit(.read(explain, one))
+        let first = try self.rig.wait("an answer") { reply -> TransactionNumber? in
+            if case .loaded(let answered, _) = reply { answered } else { nil }
+        }
+        #expect(first == explain)
+        #expect(try self.rig.loaded(number).devices.count == 10)
+        list.selection = .inOrder(topics: [few], after: all.devices[3].token, countMax: 4)
+        let page = try self.rig.read(list)
+        #expect(page.devices.map(\.token) == all.devices[4..<8].map(\.token) && page.hasMore)
+        list.selection = .withTasks(topic: few, after: nil, countMax: 256)
+        #expect(try self.rig.read(list).devices.map(\.token) == all.devices.map(\.token))
+        list.selection = .withTasks(topic: nil, after: nil, countMax: 5000)
+        let tasks = try self.rig.read(list)
+        #expect(tasks.devices.count == 5000 && tasks.hasMore)
+        self.rig.stop()
+    }
+
+    @Test("A question that takes too long is ended, and the answer names the limit and a remedy")
+    func slowQuestion() throws {
+        let rig = try StoreRig(self.address, questionMilliseconds: 300)
+        let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
+        try other.script("BEGIN; LOCK TABLE wakegate.device IN ACCESS EXCLUSIVE MODE")
+        var plan = ReadPlan()
+        plan.tokens = self.tokens([1])
+        let failure = #expect(throws: ClusterFailure.self) { try rig.read(plan) }
+        guard case .refused(let error) = failure else {
+            Issue.record("\(String(describing: failure))")
+            return
+        }
+        #expect(error.message.contains("may take 0.3 s. Ask for less"))
+        try other.script("COMMIT")
+        #expect(try rig.read(plan).devices.isEmpty)
+        rig.stop()
+        self.rig.stop()
+    }
+
     @Test("Questions wait for no lock of a row and use neither a committing connection nor a transaction id")
     func questions() throws {
         let rig = try StoreRig(self.address, connections: 1)

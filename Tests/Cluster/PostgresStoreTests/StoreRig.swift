@@ -84,11 +84,13 @@ final class StoreRig {
         _ address: String,
         connections: Int = 2,
         clock: String? = nil,
-        lockMilliseconds: Int64 = 60_000
+        lockMilliseconds: Int64 = 60_000,
+        questionMilliseconds: Int64 = 60_000
     ) throws {
         var settings = StoreSettings(address: try PostgresAddress(address))
         settings.connections = connections
         settings.lockMilliseconds = lockMilliseconds
+        settings.questionStatementMilliseconds = questionMilliseconds
         if let clock { settings.clock = clock }
         let bell = Bell()
         self.bell = bell

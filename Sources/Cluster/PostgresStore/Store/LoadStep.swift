@@ -9,6 +9,8 @@ struct LoadStep {
         case devices
         /// Rows that were selected, of which there may be more than these.
         case selected(countMax: Int)
+        /// Rows that were selected of a slice of the devices, and the slice's end.
+        case slice(countMax: Int)
         case heldWakes
         /// Named devices, with the sessions that have them locked, whether they were read or not.
         case passedOver
@@ -135,7 +137,7 @@ struct LoadStep {
             if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
             parameters.append(Int32(clamping: countMax))
             sender.run(QuestionStatement.readTasks, parameters)
-            self.parts.append(.selected(countMax: countMax))
+            self.parts.append(.slice(countMax: countMax))
         case .inOrder(let topics, let after, let countMax):
             if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
             parameters.append(Int32(clamping: countMax))
@@ -145,7 +147,7 @@ struct LoadStep {
                 parameters.append(numbers)
             }
             sender.run(topics == nil ? QuestionStatement.readInOrder : .readTopicsInOrder, parameters)
-            self.parts.append(.selected(countMax: countMax))
+            self.parts.append(topics == nil ? .selected(countMax: countMax) : .slice(countMax: countMax))
         }
     }
 
@@ -157,6 +159,8 @@ struct LoadStep {
         var heldWakes: [WakeID] = []
         var passedOver: [PassedOverDevice] = []
         var hasMore = false
+        /// The last device that was looked at, if fewer were found than were asked for and there are others behind it.
+        var sliceEnd: DeviceToken?
         /// The latest moment at which one of them was written.
         var writtenAt: Int64 = 0
         var wall: Int64 = 0
@@ -176,6 +180,12 @@ struct LoadStep {
             case .selected(let countMax):
                 Self.read(rows, isOfTokens: false, into: &loaded)
                 loaded.hasMore = rows.count >= countMax
+            case .slice(let countMax):
+                let last = rows.count - 1
+                let hasEnd = last >= 0 && rows.isNull(last, 1)
+                Self.read(rows, count: hasEnd ? last : rows.count, isOfTokens: false, into: &loaded)
+                loaded.hasMore = loaded.devices.count >= countMax
+                if hasEnd, !loaded.hasMore { loaded.sliceEnd = DeviceToken(bytes: rows.bytes(last, 0)) }
             case .heldWakes:
                 for row in 0..<rows.count {
                     guard let wake = rows.wake(row, 0), let token = DeviceToken(bytes: rows.bytes(row, 1)) else {
@@ -207,12 +217,12 @@ struct LoadStep {
         return loaded
     }
 
-    private static func read(_ rows: PostgresRows, isOfTokens: Bool, into loaded: inout Loaded) {
+    private static func read(_ rows: PostgresRows, count: Int? = nil, isOfTokens: Bool, into loaded: inout Loaded) {
         loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
         loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
         // A selection may find a row for each of its lanes.
         let isFirst = isOfTokens && loaded.versions.count == 0
-        for row in 0..<rows.count {
+        for row in 0..<(count ?? rows.count) {
             let version = RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6))
             guard let token = DeviceToken(bytes: rows.bytes(row, 0)),
                 loaded.versions.append(version, of: token, isKnownNew: isFirst)

@@ -7,6 +7,8 @@ import Wire
 /// that commits. A question that was sent when the connection ended is sent once more on the next one.
 final class QuestionLink {
     /// A question, and whether it is sent for the second time.
+    ///
+    /// A list that looks through many devices is read slice by slice. Other questions are answered between two slices.
     struct Job {
         enum Subject {
             case read(ReadPlan)
@@ -14,8 +16,10 @@ final class QuestionLink {
         }
 
         let number: TransactionNumber
-        let subject: Subject
+        fileprivate(set) var subject: Subject
         fileprivate var isRepeated = false
+        /// What earlier slices have found.
+        fileprivate var found = LoadStep.Loaded()
 
         init(_ number: TransactionNumber, _ subject: Subject) {
             self.number = number
@@ -81,7 +85,10 @@ final class QuestionLink {
     private func connect() {
         let settings =
             SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
-            + [PostgresSetting("lock_timeout", "\(StoreSettings.questionLockMilliseconds)")]
+            + [
+                PostgresSetting("lock_timeout", "\(StoreSettings.questionLockMilliseconds)"),
+                PostgresSetting("statement_timeout", "\(self.state.settings.questionStatementMilliseconds)"),
+            ]
         let link = PostgresLink(
             self.state.settings.address,
             application: "wakegate",
@@ -159,7 +166,7 @@ final class QuestionLink {
         for (purpose, outcome) in answered where self.session === session {
             switch purpose {
             case .setUp: self.setUpEnded(outcome)
-            case .read(let job, let step): self.answered(job, outcome, step.read(outcome.results).map(self.reply(job)))
+            case .read(let job, let step): self.read(job, step, outcome)
             case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
             }
         }
@@ -171,13 +178,40 @@ final class QuestionLink {
         }
     }
 
+    private func read(_ job: Job, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
+        guard outcome.failure == nil, var loaded = step.read(outcome.results) else {
+            return self.answered(job, outcome, nil)
+        }
+        loaded.devices = job.found.devices + loaded.devices
+        loaded.writtenAt = max(loaded.writtenAt, job.found.writtenAt)
+        guard let end = loaded.sliceEnd, case .read(let plan) = job.subject else {
+            return self.answered(job, outcome, self.reply(job)(loaded))
+        }
+        if !self.sent.isEmpty { self.sent.removeFirst() }
+        var next = job
+        next.subject = .read(plan.behind(end, found: loaded.devices.count - job.found.devices.count))
+        next.found = loaded
+        self.send(next)
+    }
+
     /// - Parameter reply: nil when the rows are not those of the statements.
     private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
-            return self.state.fail(job.number, .refused(StoreError(outcome.failure ?? .odd)))
+            return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .odd)))
         }
         self.state.replies.append(reply)
+    }
+
+    private func error(_ failure: PostgresError) -> StoreError {
+        guard failure.kind == .cancelled else { return StoreError(failure) }
+        let seconds = Double(self.state.settings.questionStatementMilliseconds) / 1000
+        return StoreError(
+            message:
+                "PostgreSQL at \(failure.server) ended a question: a statement of a question may take \(seconds) s. "
+                + "Ask for less, such as one topic or a smaller page, and see in pg_stat_activity what keeps the "
+                + "database busy."
+        )
     }
 
     private func reply(_ job: Job) -> (LoadStep.Loaded) -> ClusterReply {
@@ -245,5 +279,20 @@ final class QuestionLink {
         for job in self.sent + self.waiting { self.state.fail(job.number, .refused(error)) }
         self.sent = []
         self.waiting = []
+    }
+}
+
+extension ReadPlan {
+    /// The plan for the devices behind a slice in which `found` devices were found.
+    fileprivate func behind(_ end: DeviceToken, found: Int) -> ReadPlan {
+        var plan = self
+        switch self.selection {
+        case .none: ()
+        case .withTasks(let topic, _, let countMax):
+            plan.selection = .withTasks(topic: topic, after: end, countMax: countMax - found)
+        case .inOrder(let topics, _, let countMax):
+            plan.selection = .inOrder(topics: topics, after: end, countMax: countMax - found)
+        }
+        return plan
     }
 }

@@ -16,6 +16,9 @@ package struct StoreSettings: Sendable {
     /// The longest wait of a load for the lock of one row, in milliseconds.
     package var lockMilliseconds: Int64 = 1000
 
+    /// The longest time that one statement of a question may take, in milliseconds.
+    package var questionStatementMilliseconds: Int64 = 5000
+
     package init(address: PostgresAddress) {
         self.address = address
     }
