@@ -85,3 +85,122 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
         )
     }
 }
+
+/// One server of a connection string.
+struct PostgresHost: Hashable, Sendable {
+    /// A name, an address or the folder of a socket; empty for what libpq chooses.
+    let name: String
+    /// An address that is connected to instead of the name's; empty for none.
+    let address: String
+    /// Digits; empty for 5432.
+    let port: String
+
+    /// Whether what is sent there leaves the machine.
+    var isRemote: Bool {
+        let place = self.address.isEmpty ? self.name : self.address
+        guard !place.isEmpty, !place.hasPrefix("/"), !place.hasPrefix("@") else { return false }
+        return place != "localhost" && place != "::1" && !Self.isLoopback(place)
+    }
+
+    /// As it stands in a log.
+    var description: String {
+        let place = self.name.isEmpty ? self.address : self.name
+        let host = place.isEmpty ? "local socket" : place.contains(":") ? "[\(place)]" : place
+        return "\(host):\(self.port.isEmpty ? "5432" : self.port)"
+    }
+
+    /// The servers that options name; one without a name when they name none.
+    static func list(in options: ConnectionOptions) -> [PostgresHost] {
+        let (names, addresses, ports) = (options.list("host"), options.list("hostaddr"), options.list("port"))
+        return (0..<max(names.count, addresses.count, 1)).map { index in
+            PostgresHost(
+                name: names.indices.contains(index) ? names[index] : "",
+                address: addresses.indices.contains(index) ? addresses[index] : "",
+                port: ports.indices.contains(index) ? ports[index] : ports.first ?? ""
+            )
+        }
+    }
+
+    private static func isLoopback(_ text: String) -> Bool {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}
+
+/// What libpq makes of a connection string, or of a connection: values by keyword.
+struct ConnectionOptions {
+    private let values: [String: String]
+
+    /// - Returns: nil when libpq cannot read the text.
+    init?(parsing text: String) {
+        guard let values = LibPQ.options(parsing: text) else { return nil }
+        self.values = values
+    }
+
+    /// What is in force for a connection, the environment and the service file considered; nil without memory for it.
+    init?(of connection: LibPQ) {
+        guard let values = connection.options else { return nil }
+        self.values = values
+    }
+
+    /// A value that is set and not empty.
+    subscript(_ keyword: String) -> String? {
+        guard let value = self.values[keyword], !value.isEmpty else { return nil }
+        return value
+    }
+
+    /// A value of several parts, one for each host.
+    func list(_ keyword: String) -> [String] {
+        self[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
+    }
+}
+
+/// What libpq is told of a connection to be made: keywords and values, the last of a keyword in force.
+struct ConnectionWords {
+    private(set) var words: [(keyword: String, value: String)]
+
+    /// - Parameters:
+    ///   - address: the connection string.
+    ///   - host: the one of its servers to connect to; nil when it names none.
+    ///   - application: what the server shows.
+    ///   - settings: of the session.
+    init(_ address: PostgresAddress, host: PostgresHost?, application: String, settings: [PostgresSetting]) {
+        // Defaults that the string may change: a peer that is gone without a word is found within ten seconds.
+        self.words = [
+            ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
+            ("tcp_user_timeout", "10000"),
+            // Before TLS is even asked for, libpq would take Kerberos' own encryption, of whatever server.
+            ("gssencmode", "disable"), ("fallback_application_name", application), ("dbname", address.text),
+        ]
+        if let host {
+            // Empty values would leave the whole lists in force.
+            if !host.name.isEmpty { self.words.append(("host", host.name)) }
+            if !host.address.isEmpty { self.words.append(("hostaddr", host.address)) }
+            if !host.port.isEmpty { self.words.append(("port", host.port)) }
+        }
+        self.words.append(("client_encoding", "UTF8"))
+        guard !settings.isEmpty else { return }
+        let arguments = [address.serverOptions] + settings.map(\.argument)
+        self.words.append(("options", arguments.filter { !$0.isEmpty }.joined(separator: " ")))
+    }
+}
+
+/// A setting of a session, in force from its first moment and above those of the user and of the database.
+package struct PostgresSetting: Hashable, Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+
+    /// As an argument of the server, in which a space ends the argument.
+    var argument: String {
+        let value = self.value.reduce(into: "") { text, character in
+            if character == " " || character == "\\" { text.append("\\") }
+            text.append(character)
+        }
+        return "-c \(self.name)=\(value)"
+    }
+}

@@ -36,3 +36,214 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
         return "PostgreSQL: \(server)\(self.message)\(state). \(self.remedy)"
     }
 }
+
+extension PostgresError {
+    /// The kinds of failure that callers tell apart.
+    package enum Kind: Hashable, Sendable, CaseIterable {
+        /// The connection string cannot be used.
+        case invalidAddress
+        /// The connection would not be safe.
+        case insecure
+        /// The server did not prove that it is the one.
+        case untrusted
+        /// No server could be reached, or none of the asked kind.
+        case unreachable
+        /// A connection that was made is gone; what was sent last may have happened.
+        case connectionLost
+        /// The server does not let this user in.
+        case notAllowed
+        /// A connection pool such as pgbouncer answers, and not PostgreSQL itself.
+        case pool
+        /// The database does not exist.
+        case noDatabase
+        case uniqueViolation
+        case deadlock
+        /// Others changed the same rows meanwhile.
+        case serialization
+        /// A lock was not to be had at once, or within its time-out.
+        case lockNotAvailable
+        /// The server is a standby, or writes are switched off.
+        case readOnly
+        /// The server was told to stop, or starts.
+        case adminShutdown
+        /// A time-out of an idle session or transaction has passed.
+        case idleTimeout
+        /// A statement was cancelled, by its time-out or by somebody.
+        case cancelled
+        case diskFull
+        case outOfMemory
+        case tooManyConnections
+        /// A statement names what the database does not have, or may not be used by this user.
+        case wrongSchema
+        case insufficientPrivilege
+        /// Stored data is damaged.
+        case corrupt
+        /// The server answered what the protocol does not allow, or this process has no memory for it.
+        case client
+        case other
+
+        /// What a server means by a SQLSTATE.
+        init(state: String) {
+            switch state {
+            case "23505": self = .uniqueViolation
+            case "40P01": self = .deadlock
+            case "40001": self = .serialization
+            case "55P03": self = .lockNotAvailable
+            case "25006": self = .readOnly
+            case "57P01", "57P02", "57P03", "57P04": self = .adminShutdown
+            case "57P05", "25P03": self = .idleTimeout
+            case "57014": self = .cancelled
+            case "53100": self = .diskFull
+            case "53200": self = .outOfMemory
+            case "53300": self = .tooManyConnections
+            case "3D000": self = .noDatabase
+            case "28000", "28P01": self = .notAllowed
+            case "42501": self = .insufficientPrivilege
+            case "XX001", "XX002": self = .corrupt
+            case "": self = .client
+            case _ where state.hasPrefix("08"): self = .connectionLost
+            case _ where state.hasPrefix("42"), _ where state.hasPrefix("3F"): self = .wrongSchema
+            case _: self = .other
+            }
+        }
+
+        /// Whether the same may succeed when it is done again, on this connection or on a new one.
+        package var isTransient: Bool {
+            switch self {
+            case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,
+                .idleTimeout, .cancelled, .diskFull, .outOfMemory, .tooManyConnections:
+                true
+            case .invalidAddress, .insecure, .untrusted, .notAllowed, .pool, .noDatabase, .uniqueViolation,
+                .wrongSchema, .insufficientPrivilege, .corrupt, .client, .other:
+                false
+            }
+        }
+
+        /// What is to be done, as one sentence.
+        package var remedy: String {
+            switch self {
+            case .invalidAddress:
+                "Write it as postgresql://user@host1:5432,host2/database?target_session_attrs=read-write, and encode "
+                    + "what is not a letter or digit in its parts with % (@ is %40)."
+            case .insecure:
+                "Add sslmode=verify-full (and sslrootcert=FILE, unless the server's certificate is of a public "
+                    + "authority), or allow insecure connections where nobody else is on the network."
+            case .untrusted:
+                "See that sslrootcert names the authority of the server's certificate, and that the certificate is for "
+                    + "the host as the address has it."
+            case .unreachable:
+                "See that PostgreSQL runs there, that it listens on that address and that no firewall is in between; "
+                    + "with target_session_attrs=read-write, that one of the servers is the primary."
+            case .connectionLost: "The connection is made anew; see PostgreSQL's log for why it ended."
+            case .notAllowed:
+                "See that the user exists, that its password is in the passfile (~/.pgpass, mode 0600) and that "
+                    + "pg_hba.conf lets it in from here."
+            case .pool: "Name PostgreSQL itself in the address, with its own port (5432), and no connection pool."
+            case .noDatabase: "Create the database (createdb), or name the right one."
+            case .uniqueViolation: "Somebody else wrote the same row first; read it and do it again."
+            case .deadlock, .serialization, .lockNotAvailable: "Others held the same rows; do it again."
+            case .readOnly:
+                "The server is a standby or read-only: name all servers and add target_session_attrs=read-write."
+            case .adminShutdown: "PostgreSQL stops or starts; the connection is made anew when it runs."
+            case .idleTimeout: "The session was idle for too long, as when this process stood still; it begins anew."
+            case .cancelled: "Somebody or a time-out cancelled the statement; set no statement_timeout for this user."
+            case .diskFull: "Give PostgreSQL's disk more room; it goes on by itself then."
+            case .outOfMemory: "Give the machine of PostgreSQL more memory, or lower its work_mem."
+            case .tooManyConnections: "Raise max_connections of PostgreSQL, or the user's connection limit."
+            case .wrongSchema: "See that the schema is WakeGate's and of its version: run wakegate serve --check."
+            case .insufficientPrivilege: "Grant the user what the article on PostgreSQL lists."
+            case .corrupt: "Stop writing to this server, and restore or promote a standby; see PostgreSQL's log."
+            case .client: "See the log of PostgreSQL and of this process."
+            case .other: "See PostgreSQL's log."
+            }
+        }
+    }
+}
+
+extension PostgresError {
+    /// Reads what a statement failed with. Its detail is left out, as it names values of rows.
+    init(_ fields: ResultFields, server: String) {
+        let message = ConnectFailure.line(fields.message) ?? "the connection is lost"
+        if let state = fields.state {
+            self.init(state: state, message: message, server: server)
+        } else {
+            // libpq itself says it, and that is what it says when the connection ends.
+            self.init(kind: .connectionLost, message: message, server: server)
+        }
+    }
+}
+
+/// What libpq says when a connection cannot be made.
+enum ConnectFailure {
+    /// Reads the text of one attempt, in which the server's code stands when it was the server who refused.
+    static func read(_ text: String, server: String) -> PostgresError {
+        let message = self.line(text) ?? "the connection cannot be made"
+        guard let state = self.state(in: message) else {
+            // Without a code it is libpq that speaks: of the network, of TLS, or of a missing password.
+            let kind: PostgresError.Kind =
+                if message.contains("no password supplied") {
+                    .notAllowed
+                } else if message.contains("certificate") || message.contains("does not support SSL") {
+                    .untrusted
+                } else {
+                    .unreachable
+                }
+            return PostgresError(kind: kind, message: message, server: server)
+        }
+        // PostgreSQL takes every startup parameter that a gateway sends; pgbouncer names the first that it does not.
+        if message.contains("unsupported startup parameter") {
+            return PostgresError(
+                kind: .pool,
+                state: state,
+                message: "this is a connection pool such as pgbouncer, and no PostgreSQL "
+                    + "(\(self.dropping(state, of: message)))",
+                server: server
+            )
+        }
+        return PostgresError(state: state, message: self.dropping(state, of: message), server: server)
+    }
+
+    /// One error for the attempts at all servers of an address: the kind is that of the first server that answered.
+    static func sum(of attempts: [PostgresError]) -> PostgresError {
+        guard attempts.count != 1, let telling = attempts.first(where: { $0.kind != .unreachable }) ?? attempts.first
+        else { return attempts.first ?? PostgresError(kind: .unreachable, message: "there is no server to connect to") }
+        return PostgresError(
+            kind: telling.kind,
+            state: telling.state,
+            message: attempts.map { "\($0.server): \($0.message)" }.joined(separator: "; ")
+        )
+    }
+
+    /// A text of several lines as one, without what only PostgreSQL's developers need; nil when nothing is left.
+    static func line(_ text: String) -> String? {
+        let lines = text.split(separator: "\n").map(self.trimmed).filter { line in
+            !line.isEmpty && !line.hasPrefix("LOCATION:") && !line.hasPrefix("This probably means the server")
+                && !line.hasPrefix("before or while processing") && !line.hasPrefix("Is the server running")
+        }
+        return lines.isEmpty ? nil : lines.joined(separator: ", ")
+    }
+
+    private static func trimmed(_ line: Substring) -> String {
+        var line = line.drop(while: \.isWhitespace)
+        while let last = line.last, last.isWhitespace || last == "." { line.removeLast() }
+        return String(line)
+    }
+
+    /// The code behind the severity: `FATAL:  28P01: password authentication failed`.
+    private static func state(in message: String) -> String? {
+        let words = message.split(separator: " ")
+        for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") && next.hasSuffix(":") {
+            let code = next.dropLast()
+            // Severities are words of letters alone, and FATAL is as long as a code.
+            let isCode =
+                code.utf8.count == 5 && code.utf8.contains { (0x30...0x39).contains($0) }
+                && code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+            if isCode { return String(code) }
+        }
+        return nil
+    }
+
+    private static func dropping(_ state: String, of message: String) -> String {
+        message.split(separator: " ").filter { $0 != "\(state):" }.joined(separator: " ")
+    }
+}

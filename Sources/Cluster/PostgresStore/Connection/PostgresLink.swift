@@ -314,3 +314,45 @@ package final class PostgresLink {
         self.failure = self.failure ?? PostgresError(kind: .connectionLost, message: message, server: self.server)
     }
 }
+
+/// Where a session stands in a transaction.
+package enum PostgresTransaction: Hashable, Sendable {
+    case none
+    case open
+    /// The transaction is open and has failed: it can only be rolled back.
+    case failed
+    /// A statement is being carried out.
+    case busy
+    /// The connection is lost.
+    case unknown
+}
+
+/// What a server tells besides answers: a warning, or why it is about to end the connection.
+package struct PostgresNotice: Hashable, Sendable {
+    /// The SQLSTATE.
+    package let state: String
+    /// Such as `WARNING`, `NOTICE` or `FATAL`, never translated.
+    package let severity: String
+    /// One line.
+    package let message: String
+
+    /// Whether the commit that is answered now waited for standbys and did not get their word: it is on this server
+    /// alone.
+    package var isUnreplicatedCommit: Bool {
+        self.severity == "WARNING" && self.message.contains("synchronous replication")
+    }
+}
+
+/// What somebody sent with NOTIFY to a channel that this session listens on.
+package struct PostgresNotification: Hashable, Sendable {
+    package let channel: String
+    package let payload: String
+    /// The server's process of the sender's session, to know one's own by `PostgresLink.backend`.
+    package let sender: Int32
+
+    package init(channel: String, payload: String, sender: Int32) {
+        self.channel = channel
+        self.payload = payload
+        self.sender = sender
+    }
+}

@@ -98,3 +98,115 @@ package struct PostgresParameters: ~Copyable {
         self.places.append(Place(offset: self.buffer.count, count: count))
     }
 }
+
+/// An array of one dimension as PostgreSQL reads it in binary, in one buffer that is kept when it is emptied.
+///
+/// Its form: dimensions (4 bytes), whether there are nulls (4), the type of the elements (4), their count (4), the
+/// first index (4), then each element behind its length (4), all big-endian.
+package struct PostgresArray: ~Copyable {
+    private static let flagOffset = 4
+    private static let countOffset = 12
+
+    package let element: PostgresElement
+    package private(set) var count = 0
+    private var buffer = ByteBuffer()
+
+    package init(_ element: PostgresElement) {
+        self.element = element
+        self.appendHeader()
+    }
+
+    /// The whole array; valid until it is next changed.
+    package var view: ByteView { self.buffer.view }
+
+    /// Drops every element and keeps the memory.
+    package mutating func removeAll() {
+        self.buffer.removeAll()
+        self.count = 0
+        self.appendHeader()
+    }
+
+    package mutating func append(_ value: Bool) {
+        self.begin(1)
+        self.buffer.append(value ? 1 : 0)
+    }
+
+    package mutating func append(_ value: Int16) { self.append(integer: value) }
+
+    package mutating func append(_ value: Int32) { self.append(integer: value) }
+
+    package mutating func append(_ value: Int64) { self.append(integer: value) }
+
+    package mutating func append(_ bytes: ByteView) {
+        self.begin(bytes.count)
+        self.buffer.append(bytes)
+    }
+
+    package mutating func append(_ bytes: [UInt8]) {
+        self.begin(bytes.count)
+        self.buffer.append(bytes)
+    }
+
+    package mutating func append(_ text: String) {
+        self.begin(text.utf8.count)
+        self.buffer.append(text)
+    }
+
+    package mutating func append(_ token: DeviceToken) {
+        self.begin(token.count)
+        token.withBytes { bytes in self.buffer.append(bytes) }
+    }
+
+    /// Appends a wake's id as a uuid.
+    package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
+
+    /// Appends a uuid: its first eight bytes and its last, the first byte highest.
+    package mutating func append(uuid: (UInt64, UInt64)) {
+        self.begin(16)
+        self.buffer.append(memoryOf: uuid.0.bigEndian)
+        self.buffer.append(memoryOf: uuid.1.bigEndian)
+    }
+
+    package mutating func append(_ place: PostgresPlace) {
+        self.begin(6)
+        self.buffer.append(memoryOf: place.block.bigEndian)
+        self.buffer.append(memoryOf: place.offset.bigEndian)
+    }
+
+    package mutating func appendNull() {
+        self.buffer.overwrite(memoryOf: UInt32(1).bigEndian, at: Self.flagOffset)
+        self.begin(-1)
+    }
+
+    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
+        self.begin(MemoryLayout<Value>.size)
+        self.buffer.append(memoryOf: value.bigEndian)
+    }
+
+    /// Begins an element of so many bytes; -1 for NULL.
+    private mutating func begin(_ bytes: Int) {
+        self.count += 1
+        self.buffer.overwrite(memoryOf: UInt32(self.count).bigEndian, at: Self.countOffset)
+        self.buffer.append(memoryOf: Int32(bytes).bigEndian)
+    }
+
+    private mutating func appendHeader() {
+        self.buffer.append(memoryOf: UInt32(1).bigEndian)
+        self.buffer.append(memoryOf: UInt32(0).bigEndian)
+        self.buffer.append(memoryOf: self.element.rawValue.bigEndian)
+        self.buffer.append(memoryOf: UInt32(0).bigEndian)
+        self.buffer.append(memoryOf: UInt32(1).bigEndian)
+    }
+}
+
+/// The types that an array may be of, by PostgreSQL's numbers for them.
+package enum PostgresElement: UInt32, CaseIterable, Sendable {
+    case bool = 16
+    case bytes = 17
+    case int8 = 20
+    case int2 = 21
+    case int4 = 23
+    case text = 25
+    case place = 27
+    case uuid = 2950
+}

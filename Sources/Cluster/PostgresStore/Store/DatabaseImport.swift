@@ -330,3 +330,181 @@ package final class DatabaseImport {
         StoreError(message: "\(problem) \(remedy)")
     }
 }
+
+/// How far an import is, as the database keeps it with the rows: of which state, at which moment it was read, and what
+/// was written.
+struct ImportMark: Hashable {
+    /// The name of the value that keeps it.
+    static func name(_ source: String) -> String { "import.\(source)" }
+
+    /// What tells the state, as it was read, from others and from what it became later.
+    var fingerprint: UInt64
+    /// The moment at which every row is, so that an import that goes on counts the same.
+    var now: Instant
+    /// How many devices are written, in their order.
+    var next: Int
+    /// Books, and what gateways share, are written as well.
+    var isDone: Bool
+    /// The delivery log of how many devices is written, in the order of their numbers.
+    var nextLogged = 0
+    /// The whole delivery log is written.
+    var isLogDone = false
+    /// A number that no gateway has: of the rows that count.
+    var number: Int32
+
+    init(fingerprint: UInt64, now: Instant, next: Int = 0, isDone: Bool = false, number: Int32) {
+        self.fingerprint = fingerprint
+        self.now = now
+        self.next = next
+        self.isDone = isDone
+        self.number = number
+    }
+
+    /// As words, with spaces between them.
+    var content: [UInt8] {
+        let state = "1 \(self.fingerprint) \(self.now.milliseconds)"
+        let rows = "\(self.next) \(self.isDone ? 1 : 0) \(self.number)"
+        return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
+    }
+
+    /// nil when it is none.
+    init?(_ content: ByteView) {
+        let words = content.string.split(separator: " ")
+        // An import that moved no delivery log wrote six words.
+        guard words.count == 6 || words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]),
+            let now = Int64(words[2]), let next = Int(words[3]), next >= 0, let number = Int32(words[5])
+        else { return nil }
+        self.init(
+            fingerprint: fingerprint,
+            now: Instant(milliseconds: now),
+            next: next,
+            isDone: words[4] == "1",
+            number: number
+        )
+        guard words.count == 8 else { return }
+        guard let nextLogged = Int(words[6]), nextLogged >= 0 else { return nil }
+        self.nextLogged = nextLogged
+        self.isLogDone = words[7] == "1"
+    }
+}
+
+/// New devices as rows of the tables, each table's with one statement.
+struct ImportRows {
+    private let rows: [SharedDeviceChange]
+    private let now: Instant
+
+    init(_ rows: [SharedDeviceChange], at now: Instant) {
+        self.rows = rows
+        self.now = now
+    }
+
+    /// Within a transaction.
+    func write(to client: PostgresClient) throws(PostgresError) {
+        try self.writeDevices(client)
+        try self.writeDue(client)
+        try self.writeReady(client)
+        try self.writeWakes(client)
+    }
+
+    private func run(
+        _ client: PostgresClient,
+        _ statement: CommitStatement,
+        _ parameters: borrowing PostgresParameters
+    ) throws(PostgresError) {
+        try client.query(statement.sql(clock: ""), parameters)
+    }
+
+    private func writeDevices(_ client: PostgresClient) throws(PostgresError) {
+        var tokens = PostgresArray(.bytes)
+        var topics = PostgresArray(.int4)
+        var records = PostgresArray(.bytes)
+        var tasks = PostgresArray(.bytes)
+        var derived = PostgresArray(.bytes)
+        for row in self.rows {
+            tokens.append(row.device.token)
+            topics.append(Int32(bitPattern: row.topic.rawValue))
+            records.append(row.device.record)
+            tasks.append(row.device.tasks)
+            derived.append(row.device.derived)
+        }
+        var parameters = PostgresParameters()
+        parameters.append(tokens)
+        parameters.append(topics)
+        parameters.append(records)
+        parameters.append(tasks)
+        parameters.append(derived)
+        parameters.append(self.now.milliseconds)
+        try self.run(client, .insertDevices, parameters)
+    }
+
+    private func writeDue(_ client: PostgresClient) throws(PostgresError) {
+        var tokens = PostgresArray(.bytes)
+        var moments = PostgresArray(.int8)
+        for row in self.rows {
+            guard case .at(let moment?) = row.due else { continue }
+            tokens.append(row.device.token)
+            moments.append(moment.milliseconds)
+        }
+        guard tokens.count > 0 else { return }
+        var parameters = PostgresParameters()
+        parameters.append(tokens)
+        parameters.append(moments)
+        try self.run(client, .upsertDue, parameters)
+    }
+
+    private func writeReady(_ client: PostgresClient) throws(PostgresError) {
+        var tokens = PostgresArray(.bytes)
+        var kinds = PostgresArray(.int2)
+        var names = PostgresArray(.text)
+        var resources = PostgresArray(.text)
+        var topics = PostgresArray(.int4)
+        var moments = PostgresArray(.int8)
+        for row in self.rows {
+            for lane in row.ready ?? [] {
+                tokens.append(row.device.token)
+                kinds.append(lane.target.kind.tableCode)
+                names.append(lane.target.name)
+                resources.append(lane.target.resources.joined(separator: ","))
+                topics.append(Int32(bitPattern: row.topic.rawValue))
+                moments.append(lane.since.milliseconds)
+            }
+        }
+        guard tokens.count > 0 else { return }
+        var parameters = PostgresParameters()
+        parameters.append(tokens)
+        parameters.append(kinds)
+        parameters.append(names)
+        parameters.append(resources)
+        parameters.append(topics)
+        parameters.append(moments)
+        try self.run(client, .insertReady, parameters)
+    }
+
+    /// Wakes that have ended and are remembered: none is in flight. They were no gateway's of this database.
+    private func writeWakes(_ client: PostgresClient) throws(PostgresError) {
+        var wakes = PostgresArray(.uuid)
+        var tokens = PostgresArray(.bytes)
+        var deadlines = PostgresArray(.int8)
+        for row in self.rows {
+            for (wake, deadline) in row.launched {
+                wakes.append(wake)
+                tokens.append(row.device.token)
+                deadlines.append(deadline.milliseconds)
+            }
+        }
+        guard wakes.count > 0 else { return }
+        var parameters = PostgresParameters()
+        parameters.append(wakes)
+        parameters.append(tokens)
+        parameters.append(deadlines)
+        parameters.append(self.now.milliseconds)
+        try client.query(
+            """
+            INSERT INTO wakegate.wake (id, device, holder, deadline, ended)
+            SELECT id, device, 0, deadline, $4::bigint FROM unnest($1::uuid[], $2::bytea[], $3::bigint[])
+                u(id, device, deadline)
+            """,
+            parameters
+        )
+    }
+}

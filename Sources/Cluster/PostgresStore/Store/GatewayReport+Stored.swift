@@ -1,4 +1,5 @@
 package import Engine
+import Policy
 package import Wire
 
 /// How a report is kept: a version (1 byte), then name and version behind their lengths (2 each), wakes (4), whether it
@@ -104,5 +105,72 @@ private struct StoredFields {
         }
         defer { self.offset += count }
         return self.bytes.slice(self.offset, count: count)
+    }
+}
+
+extension ClusterView {
+    /// - Parameter results: of the statements of a report: its own two, clock, members, dead, ready, due, totals.
+    init(results: [PostgresRows], time: inout PolicyTime) {
+        let (clock, members, dead) = (results[2], results[3], results[4])
+        let (ready, due, totals) = (results[5], results[6], results[7])
+        var total = Books()
+        for row in 0..<totals.count {
+            if let books = Books(stored: totals.bytes(row, 0)) { total += books }
+        }
+        let now = time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
+        self.init(
+            now: now,
+            wall: PolicyTime.wall(now, shift: clock.int64(0, 1)),
+            members: (0..<members.count).map { row in
+                let report = GatewayReport(stored: members.bytes(row, 3)) ?? GatewayReport(name: "", version: "")
+                return Member(
+                    number: GatewayNumber(rawValue: members.int32(row, 0)),
+                    since: members.int64(row, 1),
+                    reportedAt: members.int64(row, 2),
+                    report: report
+                )
+            },
+            dead: (0..<dead.count).map { GatewayNumber(rawValue: dead.int32($0, 0)) },
+            ready: (0..<ready.count).map { row in
+                let topic = TopicIndex(rawValue: UInt32(bitPattern: ready.int32(row, 0)))
+                return (topic, Instant(milliseconds: ready.int64(row, 1)))
+            },
+            nextDue: due.count == 1 ? Instant(milliseconds: due.int64(0, 0)) : nil,
+            deviceCount: Int(clamping: total.stock.devices)
+        )
+    }
+}
+
+/// Refused pushes by the names of reasons, as gateways write them of one topic: name (1 byte and its own) and count (8
+/// bytes, little-endian), as often as there are reasons. What the reasons are is the gateways' to know, of which some
+/// may be newer.
+struct RefusedCounts: Hashable {
+    private var counts: [String: Int64] = [:]
+
+    /// None.
+    init() {}
+
+    /// Counts what a row says, too.
+    ///
+    /// - Returns: false when it is no such row.
+    mutating func add(_ row: ByteView) -> Bool {
+        var offset = 0
+        while offset < row.count {
+            let start = offset + 1
+            let end = start + Int(row[offset])
+            guard end + 8 <= row.count else { return false }
+            self.counts[row[start..<end].string, default: 0] &+= Int64(littleEndian: row.load(Int64.self, at: end))
+            offset = end + 8
+        }
+        return true
+    }
+
+    /// Writes a row, in the order of the reasons' names.
+    func store(to buffer: inout ByteBuffer) {
+        for (reason, count) in self.counts.sorted(by: { $0.key < $1.key }) {
+            buffer.append(UInt8(clamping: reason.utf8.count))
+            buffer.append(reason)
+            buffer.append(memoryOf: count.littleEndian)
+        }
     }
 }

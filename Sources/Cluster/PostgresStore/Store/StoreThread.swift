@@ -1,5 +1,6 @@
 import Engine
 import Platform
+import Policy
 
 /// What the store's thread does: it alone has the connections, and waits for them.
 final class StoreThread {
@@ -233,5 +234,66 @@ final class StoreThread {
         self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
         if self.stopDeadline != nil { self.isOver = true }
         self.exchange.attempted(error)
+    }
+}
+
+/// What the connections of a store have in common; the I/O thread alone has it.
+final class StoreState {
+    let settings: StoreSettings
+    /// What is to be handed to the engine.
+    var replies: [ClusterReply] = []
+    var time = PolicyTime()
+    /// The number under which connections are made; nil while there is none.
+    var number: GatewayNumber?
+    /// Whether the engine was told that the store is attached.
+    var isAttached = false
+    /// The place of the server that connections try first: that of the one that took the number.
+    var firstHost = 0
+    /// Why the number is of no use any more, as a connection found out.
+    var fault: StoreError?
+    /// Settings of the database that the operator is to hear of, each described with its remedy.
+    var warnings: [String] = []
+    /// How many transactions were written so far.
+    private var order: Int64 = 0
+
+    init(_ settings: StoreSettings) {
+        self.settings = settings
+    }
+
+    func nextOrder() -> Int64 {
+        self.order += 1
+        return self.order
+    }
+
+    func fail(_ number: TransactionNumber, _ failure: ClusterFailure) {
+        self.replies.append(.failed(number, failure))
+    }
+}
+
+/// Policy time as this gateway has seen it: the primary's clock, set forward where an earlier primary was ahead, and
+/// never earlier than what was seen before.
+struct PolicyTime {
+    /// The latest moment that was handed out, or read in a row.
+    private(set) var last = Instant(milliseconds: 0)
+
+    /// The moment of a transaction.
+    ///
+    /// - Parameters:
+    ///   - wall: the primary's clock, read after the rows were locked.
+    ///   - shift: how far policy time is ahead of it.
+    ///   - rows: the latest moment at which one of the rows was written.
+    mutating func moment(wall: Int64, shift: Int64, rows: Int64) -> Instant {
+        let now = max(wall + shift, self.last.milliseconds, rows)
+        self.last = Instant(milliseconds: now)
+        return self.last
+    }
+
+    /// The wall clock at a moment: what the primary showed, or later where the moment is later than that. So the two
+    /// stand to one another as the shift says, however long an answer was on its way.
+    static func wall(_ moment: Instant, shift: Int64) -> Int64 { moment.milliseconds - shift }
+
+    /// Nothing earlier is handed out from here on.
+    mutating func reached(_ moment: Int64) {
+        self.last = max(self.last, Instant(milliseconds: moment))
     }
 }

@@ -1,0 +1,204 @@
+package import Engine
+import Wire
+
+/// What a notification carries: lines, the first the number of the gateway that sends it.
+///
+/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were made), `v` (a value
+/// was kept).
+/// What a line does not follow is passed over: anybody with a connection can notify, and a newer gateway may say more.
+package enum NoticePayload {
+    /// What is told.
+    package enum Item: Hashable {
+        case notice(ClusterNotice)
+        /// Topics were made.
+        case topics
+        /// A value was kept.
+        case values
+    }
+
+    /// The bytes that a payload may have: PostgreSQL takes fewer than 8,000.
+    package static let bytesMax = 7900
+
+    /// A payload with as many items as fit, from `start` on.
+    ///
+    /// - Returns: the payload, and the place of the first item that is not in it.
+    package static func write(_ items: [Item], from start: Int, sender: GatewayNumber) -> (text: String, end: Int) {
+        var text = "\(sender.rawValue)"
+        var place = start
+        while place < items.count {
+            let line = "\n" + self.line(items[place])
+            guard text.utf8.count + line.utf8.count <= self.bytesMax else { break }
+            text += line
+            place += 1
+        }
+        return (text, place)
+    }
+
+    private static func line(_ item: Item) -> String {
+        switch item {
+        case .topics: return "t"
+        case .values: return "v"
+        case .notice(.ready(let topic)): return "r \(topic.rawValue)"
+        case .notice(.conditions(let token, let topic)): return "c \(token.hex) \(topic.rawValue)"
+        case .notice(.answeredLate(let wake)): return "a \(self.text(wake))"
+        case .notice(.ended(let holder, let wake, let reason)):
+            return "e \(holder.rawValue) \(self.text(wake)) \(reason?.rawValue ?? "-")"
+        }
+    }
+
+    private static func text(_ wake: WakeID) -> String {
+        var buffer = ByteBuffer()
+        wake.write(to: &buffer)
+        return buffer.view.string
+    }
+
+    /// What another gateway tells; nothing of what this one sent itself, or what ended at a third.
+    package static func read(_ text: String, receiver: GatewayNumber) -> [Item] {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
+        guard let first = lines.first, let sender = Int32(first), sender != receiver.rawValue else { return [] }
+        lines.removeFirst()
+        return lines.compactMap { line in
+            let item = self.item(line.split(separator: " "))
+            if case .notice(.ended(let holder, _, _)) = item, holder != receiver { return nil }
+            return item
+        }
+    }
+
+    private static func item(_ words: [Substring]) -> Item? {
+        switch (words.first, words.count) {
+        case ("t", 1): return .topics
+        case ("v", 1): return .values
+        case ("r", 2):
+            guard let topic = UInt32(words[1]) else { return nil }
+            return .notice(.ready(TopicIndex(rawValue: topic)))
+        case ("c", 3):
+            guard let token = String(words[1]).withByteView({ DeviceToken(hex: $0) }), let topic = UInt32(words[2])
+            else { return nil }
+            return .notice(.conditions(token, TopicIndex(rawValue: topic)))
+        case ("a", 2):
+            guard let wake = String(words[1]).withByteView({ WakeID($0) }) else { return nil }
+            return .notice(.answeredLate(wake))
+        case ("e", 4):
+            guard let holder = Int32(words[1]), let wake = String(words[2]).withByteView({ WakeID($0) }) else {
+                return nil
+            }
+            let reason = ExpirationReason(rawValue: String(words[3]))
+            guard reason != nil || words[3] == "-" else { return nil }
+            return .notice(.ended(holder: GatewayNumber(rawValue: holder), wake, reason: reason))
+        case (_, _): return nil
+        }
+    }
+}
+
+/// What is to be told to other gateways, each once however often it is said before it goes out.
+package struct NoticeQueue {
+    /// The most that waits: what comes then is not told, as nothing may hang on it.
+    package static let countMax = 20_000
+
+    package private(set) var items: [NoticePayload.Item] = []
+    private var known: Set<NoticePayload.Item> = []
+
+    package init() {}
+
+    package var isEmpty: Bool { self.items.isEmpty }
+
+    package mutating func append(_ item: NoticePayload.Item) {
+        guard self.items.count < Self.countMax, self.known.insert(item).inserted else { return }
+        self.items.append(item)
+    }
+
+    /// The next payload; nil when nothing waits.
+    package mutating func takePayload(sender: GatewayNumber) -> String? {
+        guard !self.items.isEmpty else { return nil }
+        let (text, end) = NoticePayload.write(self.items, from: 0, sender: sender)
+        for item in self.items[..<end] { self.known.remove(item) }
+        self.items.removeFirst(end)
+        return text
+    }
+
+    package mutating func removeAll() {
+        self.items.removeAll()
+        self.known.removeAll()
+    }
+}
+
+/// The sessions that send notices, and which of them are gateways'.
+///
+/// Every role that may connect to the database can send notices. PostgreSQL names the session that sent one, so notices
+/// are heard only from sessions whose role may write the gateways' tables. All others are dropped and counted.
+package struct NoticeSenders {
+    /// The most sessions that are known, and the most notices that wait until their session is checked.
+    package static let countMax = 1000
+    /// The most notices that are dropped in a second before the link counts as flooded.
+    package static let droppedMax = 2000
+    /// The interval of checks in milliseconds: the process number of a session is used again after its end.
+    package static let checkMilliseconds: Int64 = 10_000
+
+    /// By the process number of the session: true if its role is a gateway's.
+    private var known: [Int32: Bool] = [:]
+    /// Sessions to ask the server about, and those that it is asked about now.
+    private var unchecked: Set<Int32> = []
+    private var asked: Set<Int32> = []
+    private var waiting: [PostgresNotification] = []
+    private var droppedCount = 0
+    private var secondEndsAt: Int64 = 0
+    private var checkAt: Int64?
+
+    package init() {}
+
+    /// The next moment for `timePassed`, on the monotonic clock; nil while no session is known.
+    var nextMoment: Int64? { self.checkAt }
+
+    /// True if too many notices were dropped in the current second.
+    package var isFlooded: Bool { self.droppedCount > Self.droppedMax }
+
+    /// - Parameter now: milliseconds of the monotonic clock.
+    package mutating func timePassed(_ now: Int64) {
+        if now >= self.secondEndsAt {
+            self.secondEndsAt = now + 1000
+            self.droppedCount = 0
+        }
+        if self.checkAt == nil, !self.known.isEmpty { self.checkAt = now + Self.checkMilliseconds }
+        guard let checkAt = self.checkAt, now >= checkAt else { return }
+        self.checkAt = nil
+        self.known = self.known.filter { $0.value }
+        self.unchecked.formUnion(self.known.keys)
+    }
+
+    /// Returns true if a notice is a gateway's. A notice of an unknown session is kept for `checked`.
+    package mutating func mayHear(_ notification: PostgresNotification) -> Bool {
+        let sender = notification.sender
+        if self.known[sender] == true { return true }
+        guard self.known[sender] == nil, self.waiting.count < Self.countMax,
+            self.known.count + self.unchecked.count < Self.countMax
+        else {
+            self.droppedCount += 1
+            return false
+        }
+        self.waiting.append(notification)
+        if !self.asked.contains(sender) { self.unchecked.insert(sender) }
+        return false
+    }
+
+    /// Returns the sessions to ask the server about; nil when there are none, or an answer is outstanding.
+    package mutating func takeUnchecked() -> [Int32]? {
+        guard self.asked.isEmpty, !self.unchecked.isEmpty else { return nil }
+        self.asked = self.unchecked
+        self.unchecked = []
+        return self.asked.sorted()
+    }
+
+    /// Takes the server's answer.
+    ///
+    /// - Parameter trusted: the sessions that are gateways'.
+    /// - Returns: the kept notices of gateways.
+    package mutating func checked(trusted: Set<Int32>) -> [PostgresNotification] {
+        for sender in self.asked { self.known[sender] = trusted.contains(sender) }
+        self.asked = []
+        let heard = self.waiting.filter { self.known[$0.sender] == true }
+        let left = self.waiting.filter { self.known[$0.sender] == nil }
+        self.droppedCount += self.waiting.count - heard.count - left.count
+        self.waiting = left
+        return heard
+    }
+}
