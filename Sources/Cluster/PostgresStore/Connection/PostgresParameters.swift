@@ -1,31 +1,14 @@
 package import Wire
 
-/// The parameters of one statement, in their order and in binary, in one buffer that is kept when it is emptied.
-package struct PostgresParameters: ~Copyable {
-    /// Where a parameter lies in the buffer.
-    struct Place {
-        let offset: Int
-        /// -1 for NULL.
-        let count: Int
-    }
+/// Values in binary, one after another in one buffer: the parameters of a statement, or the elements of an array.
+package protocol PostgresValues: ~Copyable {
+    var buffer: ByteBuffer { get set }
 
-    private(set) var places: [Place] = []
-    private var buffer = ByteBuffer()
+    /// Begins a value of so many bytes.
+    mutating func begin(_ count: Int)
+}
 
-    package init() { self.appendMark() }
-
-    package var count: Int { self.places.count }
-
-    /// The bytes of all, one after the other, behind one that is nobody's.
-    var bytes: ByteView { self.buffer.view }
-
-    /// Drops every parameter and keeps the memory.
-    package mutating func removeAll() {
-        self.places.removeAll(keepingCapacity: true)
-        self.buffer.removeAll()
-        self.appendMark()
-    }
-
+extension PostgresValues where Self: ~Copyable {
     package mutating func append(_ value: Bool) {
         self.begin(1)
         self.buffer.append(value ? 1 : 0)
@@ -68,6 +51,38 @@ package struct PostgresParameters: ~Copyable {
         self.buffer.append(memoryOf: uuid.1.bigEndian)
     }
 
+    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
+        self.begin(MemoryLayout<Value>.size)
+        self.buffer.append(memoryOf: value.bigEndian)
+    }
+}
+
+/// The parameters of one statement, in their order and in binary, in one buffer that is kept when it is emptied.
+package struct PostgresParameters: PostgresValues, ~Copyable {
+    /// Where a parameter lies in the buffer.
+    struct Place {
+        let offset: Int
+        /// -1 for NULL.
+        let count: Int
+    }
+
+    private(set) var places: [Place] = []
+    package var buffer = ByteBuffer()
+
+    package init() { self.appendMark() }
+
+    package var count: Int { self.places.count }
+
+    /// The bytes of all, one after the other, behind one that is nobody's.
+    var bytes: ByteView { self.buffer.view }
+
+    /// Drops every parameter and keeps the memory.
+    package mutating func removeAll() {
+        self.places.removeAll(keepingCapacity: true)
+        self.buffer.removeAll()
+        self.appendMark()
+    }
+
     package mutating func append(_ array: borrowing PostgresArray) { self.append(array.view) }
 
     package mutating func append(_ texts: [String]) {
@@ -86,15 +101,10 @@ package struct PostgresParameters: ~Copyable {
         self.places.append(Place(offset: self.buffer.count, count: -1))
     }
 
-    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
-        self.begin(MemoryLayout<Value>.size)
-        self.buffer.append(memoryOf: value.bigEndian)
-    }
-
     /// Appends a byte of no parameter: by its address libpq tells a value of no bytes from NULL.
     private mutating func appendMark() { self.buffer.append(0) }
 
-    private mutating func begin(_ count: Int) {
+    package mutating func begin(_ count: Int) {
         self.places.append(Place(offset: self.buffer.count, count: count))
     }
 }
@@ -103,13 +113,13 @@ package struct PostgresParameters: ~Copyable {
 ///
 /// Its form: dimensions (4 bytes), whether there are nulls (4), the type of the elements (4), their count (4), the
 /// first index (4), then each element behind its length (4), all big-endian.
-package struct PostgresArray: ~Copyable {
+package struct PostgresArray: PostgresValues, ~Copyable {
     private static let flagOffset = 4
     private static let countOffset = 12
 
     package let element: PostgresElement
     package private(set) var count = 0
-    private var buffer = ByteBuffer()
+    package var buffer = ByteBuffer()
 
     package init(_ element: PostgresElement) {
         self.element = element
@@ -126,47 +136,6 @@ package struct PostgresArray: ~Copyable {
         self.appendHeader()
     }
 
-    package mutating func append(_ value: Bool) {
-        self.begin(1)
-        self.buffer.append(value ? 1 : 0)
-    }
-
-    package mutating func append(_ value: Int16) { self.append(integer: value) }
-
-    package mutating func append(_ value: Int32) { self.append(integer: value) }
-
-    package mutating func append(_ value: Int64) { self.append(integer: value) }
-
-    package mutating func append(_ bytes: ByteView) {
-        self.begin(bytes.count)
-        self.buffer.append(bytes)
-    }
-
-    package mutating func append(_ bytes: [UInt8]) {
-        self.begin(bytes.count)
-        self.buffer.append(bytes)
-    }
-
-    package mutating func append(_ text: String) {
-        self.begin(text.utf8.count)
-        self.buffer.append(text)
-    }
-
-    package mutating func append(_ token: DeviceToken) {
-        self.begin(token.count)
-        token.withBytes { bytes in self.buffer.append(bytes) }
-    }
-
-    /// Appends a wake's id as a uuid.
-    package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
-
-    /// Appends a uuid: its first eight bytes and its last, the first byte highest.
-    package mutating func append(uuid: (UInt64, UInt64)) {
-        self.begin(16)
-        self.buffer.append(memoryOf: uuid.0.bigEndian)
-        self.buffer.append(memoryOf: uuid.1.bigEndian)
-    }
-
     package mutating func append(_ place: PostgresPlace) {
         self.begin(6)
         self.buffer.append(memoryOf: place.block.bigEndian)
@@ -178,13 +147,8 @@ package struct PostgresArray: ~Copyable {
         self.begin(-1)
     }
 
-    private mutating func append<Value: FixedWidthInteger & BitwiseCopyable>(integer value: Value) {
-        self.begin(MemoryLayout<Value>.size)
-        self.buffer.append(memoryOf: value.bigEndian)
-    }
-
     /// Begins an element of so many bytes; -1 for NULL.
-    private mutating func begin(_ bytes: Int) {
+    package mutating func begin(_ bytes: Int) {
         self.count += 1
         self.buffer.overwrite(memoryOf: UInt32(self.count).bigEndian, at: Self.countOffset)
         self.buffer.append(memoryOf: Int32(bytes).bigEndian)

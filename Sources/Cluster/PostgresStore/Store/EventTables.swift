@@ -190,7 +190,7 @@ package struct EventBundle {
     package static func bundles(_ events: [HistoryEvent]) -> [EventBundle] {
         var bundles: [EventBundle] = []
         var body = ByteBuffer()
-        var filter = EventFilter()
+        var filter = BundleFilter()
         var place = 0
         while place < events.count {
             let start = place
@@ -214,7 +214,7 @@ package struct EventBundle {
 /// A filter of keys: it holds each that was put into it, and of others one in some hundred.
 ///
 /// Its bits are a power of two, of which a key has four; PostgreSQL tests them, so what a key's bits are never changes.
-package struct EventFilter {
+package struct BundleFilter {
     /// How many bits a key has.
     static let bitsPerKey = 4
     /// How many bits the filter has for each key, at least.

@@ -80,7 +80,7 @@ package final class PostgresHistory: HistorySource {
             parameters.append(lower)
             parameters.append(upper)
             parameters.append(Self.rowsPerPage)
-            for place in EventFilter.places(EventFilter.key(device: device)) { parameters.append(place) }
+            for place in BundleFilter.places(BundleFilter.key(device: device)) { parameters.append(place) }
             guard let rows = self.query(Self.newestFirst, parameters) else { return false }
             for row in 0..<rows.count {
                 last = rows.int64(row, 0)
@@ -144,7 +144,7 @@ package final class PostgresHistory: HistorySource {
         while true {
             var parameters = PostgresParameters()
             parameters.append(Self.bundlesPerPage)
-            for place in EventFilter.places(EventFilter.key(push: apnsID)) { parameters.append(place) }
+            for place in BundleFilter.places(BundleFilter.key(push: apnsID)) { parameters.append(place) }
             parameters.append(last)
             guard let bundles = self.query(Self.bundlesOfPush, parameters) else { return false }
             for row in 0..<bundles.count {
@@ -162,8 +162,8 @@ package final class PostgresHistory: HistorySource {
 
     /// Appends where the keys of devices have their bits, an array for each of these.
     static func append(keysOf devices: [UInt64], to parameters: inout PostgresParameters) {
-        let places = devices.map { EventFilter.places(EventFilter.key(device: $0)) }
-        for number in 0..<EventFilter.bitsPerKey {
+        let places = devices.map { BundleFilter.places(BundleFilter.key(device: $0)) }
+        for number in 0..<BundleFilter.bitsPerKey {
             var array = PostgresArray(.int8)
             for device in places { array.append(device[number]) }
             parameters.append(array)
@@ -312,7 +312,7 @@ extension PostgresHistory {
 
     /// The places of one key, from a parameter on.
     private static func places(from first: Int) -> [String] {
-        (0..<EventFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
+        (0..<BundleFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
     }
 
     /// One device's rows have the order of their transactions, as each locks the device's row.
