@@ -4,7 +4,7 @@ enum Bounds {
     static let settable = [
         "Sources/Server/Storage/Journal/Journal.swift",
         "Sources/Server/HTTPTransport/Basics/TransportLimits.swift",
-        "Sources/Server/Storage/History/HistoryFile.swift", "Sources/Server/Gateway/Settings/GatewayLimits.swift",
+        "Sources/Server/Storage/History/HistoryFile.swift", "Sources/Server/Gateway/Settings/GatewayLimit.swift",
         "Sources/Transfers/TransferAgent/Policy/TransferLimits.swift",
     ]
 

@@ -3,7 +3,7 @@ import Platform
 import PostgresStore
 import ServiceManager
 import Storage
-import Wire
+package import Wire
 
 /// Makes the engine of a gateway whose store is a database that others may share.
 struct DatabaseEngine: Sendable {
@@ -118,3 +118,92 @@ struct DatabaseEngine: Sendable {
 }
 
 extension PostgresHistory: SharedHistorySource {}
+
+/// The database of a gateway, looked at before one starts on it.
+package enum GatewayDatabase {
+    /// Checks the database that a configuration names. A gateway may be running on it; the check changes nothing.
+    ///
+    /// - Returns: the faults with which a gateway would not start, and warnings of risks with which it would. Both are
+    ///   empty if the configuration names no database, or already has faults in its database settings.
+    package static func check(
+        _ configuration: GatewayConfiguration
+    ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {
+        guard configuration.database != nil, configuration.databaseFaults().isEmpty else { return ([], []) }
+        do throws(StoreError) {
+            let report = try DatabaseCheck.report(configuration.storeSettings())
+            return (report.faults.map(self.fault), report.warnings.map(self.fault))
+        } catch {
+            let remedy = "write \(DatabaseAddress.requirement)"
+            return ([ConfigurationFault(key: "store", problem: error.message, remedy: remedy)], [])
+        }
+    }
+
+    private static func fault(_ found: DatabaseCheck.Fault) -> ConfigurationFault {
+        ConfigurationFault(key: "store", problem: found.problem, remedy: found.remedy)
+    }
+}
+
+extension GatewayConfiguration {
+    /// How the store reaches its database.
+    ///
+    /// - Throws: when there is none, or its address cannot be used.
+    func storeSettings() throws(StoreError) -> StoreSettings {
+        guard let text = self.databaseConnectionString else {
+            throw StoreError(message: "store names no database. Write \(DatabaseAddress.requirement).")
+        }
+        return try StoreSettings(
+            text,
+            connections: self.databaseConnections,
+            isInsecureAllowed: self.isDatabaseInsecure
+        )
+    }
+}
+
+/// Rung by a store that has replies, and waited for by an engine that ends.
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards `hasRung`.
+final class StoreBell: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var hasRung = false
+
+    init() {}
+
+    func ring() {
+        self.monitor.withLock {
+            self.hasRung = true
+            self.monitor.broadcast()
+        }
+    }
+
+    /// Waits until it was rung since the last call, so long at most.
+    func wait(milliseconds: Int64) {
+        let end = SystemClock.monotonic + milliseconds
+        self.monitor.withLock {
+            while !self.hasRung {
+                guard self.monitor.wait(until: end) else { break }
+            }
+            self.hasRung = false
+        }
+    }
+}
+
+/// What operators know a gateway by among others on the same database: its machine, and the port of its edge.
+package enum MemberName {
+    /// - Parameters:
+    ///   - addresses: where it accepts.
+    ///   - machine: the name of the machine; nil when it has none.
+    package static func name(
+        of addresses: BoundAddresses,
+        machine: String? = ProcessFigures.hostName
+    ) -> String {
+        let address = [addresses.edge, addresses.plain, addresses.admin].compactMap(\.addresses.first).first ?? "off"
+        // A socket of the file system has no port.
+        guard !address.hasPrefix("unix:"), let (host, port) = ListenSetting.hostAndPort(address) else {
+            return machine ?? address
+        }
+        // Every gateway listens on these: they tell no machine from another.
+        let isAny = host == "::" || host == "0.0.0.0" || ListenSetting.isLocal(address)
+        if isAny, let machine { return "\(machine):\(port)" }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+}

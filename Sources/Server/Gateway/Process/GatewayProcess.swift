@@ -2,8 +2,9 @@ import Dispatch
 import Engine
 import Glibc
 import HTTPTransport
-import Platform
+package import Platform
 import ServiceManager
+import Synchronization
 
 /// Runs a gateway in this process.
 package enum GatewayProcess {
@@ -121,5 +122,142 @@ package enum GatewayProcess {
         // A signal that comes before would be lost: whoever waits for the ready line may send one at once.
         registered.wait()
         return source
+    }
+}
+
+/// What the service manager hears of a gateway: how far it is, and how it is, in a line that `systemctl status` shows.
+package final class ServiceStatus: Sendable {
+    private struct Facts {
+        var places = ""
+        /// What the last reload came to.
+        var reload = ""
+        /// Why nothing can be stored any more.
+        var failure: String?
+        /// Why nothing can be stored for now.
+        var absence: String?
+
+        var words: String {
+            if let failure = self.failure { return "Takes nothing more until it is started again: \(failure)" }
+            if let absence = self.absence { return "Takes nothing until the database is there again: \(absence)" }
+            return self.places + self.reload
+        }
+    }
+
+    private let facts = Mutex(Facts())
+
+    package init() {}
+
+    func started(_ addresses: BoundAddresses) {
+        self.tellReady { $0.places = "Takes pushes at \(addresses.edge.text), operators at \(addresses.admin.text)" }
+    }
+
+    func startFailed(_ error: any Error) {
+        Systemd.notify(.status("Cannot start: \(error)"))
+    }
+
+    /// Around every reload, whoever asked for it, and whether it changes something or not.
+    func reloaded(_ stage: ReloadService.Stage) {
+        switch stage {
+        case .began:
+            let microseconds = UInt64(SystemClock.monotonicMicroseconds)
+            Systemd.notify(.reloading("Reads its configuration again", monotonicMicroseconds: microseconds))
+        case .taken: self.tellReady { $0.reload = "; has read its configuration again" }
+        case .refused:
+            self.tellReady {
+                $0.reload = "; the configuration it has read again is faulty, and the old one is in force"
+            }
+        }
+    }
+
+    func storeFailed(_ message: String) {
+        let words = self.facts.withLock { facts in
+            facts.failure = message
+            return facts.words
+        }
+        Systemd.notify(.status(words))
+    }
+
+    /// The database cannot be used for now, for this cause; nil when it can again.
+    func storeAbsent(_ message: String?) {
+        let words = self.facts.withLock { facts in
+            facts.absence = message
+            return facts.words
+        }
+        if !words.isEmpty { Systemd.notify(.status(words)) }
+    }
+
+    func stopping(drainTimeoutMilliseconds milliseconds: Int64) {
+        Systemd.notify(.stopping("Lets wakes in flight end", milliseconds: milliseconds))
+    }
+
+    private func tellReady(_ change: (inout Facts) -> Void) {
+        let words = self.facts.withLock { facts in
+            change(&facts)
+            return facts.words
+        }
+        Systemd.notify(.ready(words))
+    }
+}
+
+/// Says again and again that the gateway is alive, as long as every watched thread turns.
+///
+/// A thread that is stuck makes it fall silent, and the service manager then ends the process: a gateway that accepts
+/// connections and answers nobody is worse than one that starts again. Waiting for the disk is no fault of a thread:
+/// the thread that commits is not watched, since a new process would wait for the same disk.
+package final class Watchdog: Sendable {
+    /// A thread, and what has it make a turn.
+    package struct Watched: Sendable {
+        let pulse: Pulse
+        let wake: @Sendable () -> Void
+
+        package init(_ pulse: Pulse, wake: @escaping @Sendable () -> Void) {
+            self.pulse = pulse
+            self.wake = wake
+        }
+    }
+
+    /// How many times it looks in the time within which the manager wants to hear of it.
+    private static let looksPerInterval: UInt64 = 4
+    /// How long it waits for the next look at most, in microseconds.
+    private static let intervalMax: UInt64 = 3_600_000_000
+
+    private let stopping = Latch()
+    private let thread: NamedThread
+
+    /// Begins to watch.
+    ///
+    /// - `microseconds`: how long the manager waits before it ends the process.
+    /// - `tell`: called on a thread of its own when every thread has made a turn since it was last called.
+    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    package init(
+        microseconds: UInt64,
+        _ watched: [Watched],
+        tell: @escaping @Sendable () -> Void
+    ) throws(ThreadFailure) {
+        let stopping = self.stopping
+        let interval = Int64(min(max(1, microseconds / Self.looksPerInterval), Self.intervalMax)) * 1000
+        self.thread = try NamedThread("watchdog") {
+            repeat {
+                if Self.look(at: watched) { tell() }
+            } while !stopping.wait(untilNanoseconds: SystemClock.monotonicNanoseconds + interval)
+        }
+    }
+
+    /// Ends it, and waits for that.
+    package func stop() {
+        self.stopping.open()
+        self.thread.join()
+    }
+
+    /// Asks every thread anew, unless one has not made a turn since it was last asked.
+    ///
+    /// - Returns: whether all have.
+    package static func look(at watched: [Watched]) -> Bool {
+        guard watched.allSatisfy(\.pulse.isAnswered) else { return false }
+        for thread in watched {
+            thread.pulse.ask()
+            thread.wake()
+        }
+        return true
     }
 }

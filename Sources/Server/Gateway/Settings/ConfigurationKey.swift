@@ -1,3 +1,4 @@
+import Engine
 import Policy
 import Wire
 
@@ -272,5 +273,155 @@ extension ConfigurationKey {
             },
             value: { .number(JSONNumber(parameter.value(in: $0.policy))) }
         )
+    }
+}
+
+extension ConfigurationKey {
+    /// Where devices and pushes are kept, and how.
+    static let store = [
+        ConfigurationKey(
+            name: "store",
+            requirement: "\"sqlite\", \"memory\", or \(DatabaseAddress.requirement)",
+            summary: "where devices and pushes are kept: a file, nowhere, or a database that gateways share",
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1, let store = GatewayConfiguration.Store(text) else { return false }
+                $0.store = store
+                return true
+            },
+            value: { .string($0.store.text) },
+            fault: Self.fault(ofStore:)
+        ),
+        ConfigurationKey(
+            name: "databaseConnections",
+            requirement: "a whole number from 1 to 100",
+            summary: "how many connections to the database of `store` commit; three more control, share and read",
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1, let count = Int(exactly: number.double), (1...100).contains(count)
+                else { return false }
+                $0.databaseConnections = count
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.databaseConnections))) }
+        ),
+        ConfigurationKey(
+            flag: "databaseInsecure",
+            \.isDatabaseInsecure,
+            "allow a database on another machine that does not prove who it is (no sslmode=verify-full)"
+        ),
+    ]
+
+    /// A value that may hold a password is not shown.
+    private static func fault(ofStore value: JSONValue) -> ConfigurationFault? {
+        guard case .string(let text) = value else { return nil }
+        if DatabaseAddress.schemes.contains(where: { text.hasPrefix($0) }) {
+            do throws(DatabaseAddress.Fault) { _ = try DatabaseAddress(text) } catch {
+                return ConfigurationFault(key: "store", problem: error.problem, remedy: error.remedy)
+            }
+        }
+        guard text.utf8.contains(where: { !Self.isOfWords($0) }) else { return nil }
+        return ConfigurationFault(
+            key: "store",
+            problem: "is neither a file, nor memory, nor the address of a database",
+            remedy: "write \"sqlite\", \"memory\", or \(DatabaseAddress.requirement)"
+        )
+    }
+
+    private static func isOfWords(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+extension GatewayConfiguration.Store {
+    /// The store that a value of the key `store` stands for; nil when it is none.
+    init?(_ text: String) {
+        switch text {
+        case "sqlite": self = .sqlite
+        case "memory": self = .memory
+        default:
+            guard let address = try? DatabaseAddress(text) else { return nil }
+            self = .postgresql(address)
+        }
+    }
+
+    /// The value of the key `store`.
+    package var text: String {
+        switch self {
+        case .sqlite: "sqlite"
+        case .memory: "memory"
+        case .postgresql(let address): address.text
+        }
+    }
+}
+
+/// The key `topics.TOPIC.tasks` of the configuration: what the topic permits.
+package enum PermittedTasksKey {
+    /// The name within the topic's section.
+    package static let name = "tasks"
+    /// What the value must be, for messages and manuals.
+    package static let requirement =
+        "a list of at most \(PermittedTasks.patternsPerTopicMax) identifiers, or null; \(Self.identifierRequirement)"
+    /// What the key is for, in one line.
+    package static let summary =
+        "the background tasks that workers may submit; null is none, and all in `wakegate dev`"
+
+    static let identifierRequirement =
+        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "
+        + "its end for all that begin with it and a dot"
+
+    /// What a value says, or what is wrong with it.
+    enum Reading {
+        /// nil: what holds for topics that name nothing.
+        case patterns([IdentifierPattern]?)
+        case faults([ConfigurationFault])
+    }
+
+    /// - `key`: the full name, for messages.
+    static func read(_ value: JSONValue, key: String) -> Reading {
+        let elements: [JSONValue]
+        switch value {
+        case .null: return .patterns(nil)
+        case .array(let found): elements = found
+        case .bool, .number, .string, .object:
+            return .faults([
+                ConfigurationFault(key: key, problem: "is \(value.described)", remedy: "write \(self.requirement)")
+            ])
+        }
+        guard elements.count <= PermittedTasks.patternsPerTopicMax else {
+            let remedy = "write at most \(PermittedTasks.patternsPerTopicMax); one that ends in .* stands for many"
+            return .faults([
+                ConfigurationFault(key: key, problem: "has \(elements.count) identifiers", remedy: remedy)
+            ])
+        }
+        var patterns: [IdentifierPattern] = []
+        var known: Set<IdentifierPattern> = []
+        var faults: [ConfigurationFault] = []
+        for (index, element) in elements.enumerated() {
+            guard case .string(let text) = element, IdentifierPattern(text).isWellFormed else {
+                let problem = "is \(element.described)"
+                let remedy = "write an identifier: \(self.identifierRequirement)"
+                faults.append(ConfigurationFault(key: "\(key)[\(index)]", problem: problem, remedy: remedy))
+                continue
+            }
+            let pattern = IdentifierPattern(text)
+            if known.insert(pattern).inserted {
+                patterns.append(pattern)
+            } else {
+                let problem = "is \(element.described) again"
+                faults.append(ConfigurationFault(key: "\(key)[\(index)]", problem: problem, remedy: "write it once"))
+            }
+        }
+        return faults.isEmpty ? .patterns(patterns) : .faults(faults)
+    }
+
+    /// The value that a configuration has, as `read` takes it.
+    static func value(_ patterns: [IdentifierPattern]?) -> JSONValue {
+        patterns.map { .array($0.map { .string($0.text) }) } ?? .null
     }
 }

@@ -1,3 +1,7 @@
+import HTTPClient
+package import HTTPTransport
+package import Wire
+
 /// The addresses of one listener as the operator gave them: none, one, or a list.
 package struct ListenSetting: Hashable, Sendable {
     /// Addresses as text, `HOST:PORT`, `[v6]:PORT` or `unix:/path`; none when the listener is off.
@@ -50,5 +54,125 @@ package enum ListenerRole: CaseIterable, Sendable {
         case .edge: false
         case .plain, .admin: true
         }
+    }
+}
+
+extension ListenSetting {
+    /// What an address must be, for messages.
+    package static let requirement =
+        "\"HOST:PORT\", \"[IPv6]:PORT\", \"unix:/path\", a list of those, or \"off\""
+
+    /// The setting a configuration value stands for, or nil when it is none.
+    package init?(_ value: JSONValue) {
+        switch value {
+        case .null, .string("off"): self = .off
+        case .string(let address):
+            guard Self.isAddress(address) else { return nil }
+            self.init(address)
+        case .array(let values):
+            var addresses: [String] = []
+            for value in values {
+                guard case .string(let address) = value, Self.isAddress(address) else { return nil }
+                addresses.append(address)
+            }
+            self.init(addresses)
+        case .bool, .number, .object: return nil
+        }
+    }
+
+    /// The setting as the ready line shows it: null, a string, or a list.
+    package var value: JSONValue {
+        if self.isList { return .array(self.addresses.map { .string($0) }) }
+        return self.addresses.first.map { .string($0) } ?? .null
+    }
+
+    /// The addresses as one word, for log lines.
+    package var text: String { self.isOff ? "off" : self.addresses.joined(separator: ",") }
+
+    /// Whether `text` has the form of an address; whether it can be bound shows only later.
+    package static func isAddress(_ text: String) -> Bool {
+        if text.hasPrefix("unix:/") { return text.utf8.count > 6 }
+        guard let (host, port) = self.hostAndPort(text), !host.isEmpty else { return false }
+        return port.utf8.allSatisfy { $0 &- 0x30 <= 9 } && UInt16(port) != nil
+    }
+
+    /// Whether only processes of this machine can reach `address`.
+    package static func isLocal(_ address: String) -> Bool {
+        if address.hasPrefix("unix:") { return true }
+        guard let (host, _) = self.hostAndPort(address) else { return false }
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+
+    /// The two parts of an address of the Internet; an IPv6 host without its brackets.
+    package static func hostAndPort(_ address: String) -> (host: Substring, port: Substring)? {
+        guard let colon = address.lastIndex(of: ":") else { return nil }
+        let host = address[..<colon]
+        let port = address[address.index(after: colon)...]
+        if host.hasPrefix("["), host.hasSuffix("]") { return (host.dropFirst().dropLast(), port) }
+        return host.contains(where: { ":[]/ ".contains($0) }) ? nil : (host, port)
+    }
+}
+
+/// A network whose machines may reach a gateway that asks nobody for proof.
+package struct CallerNetwork: Hashable, Sendable {
+    /// What a network must be, for messages.
+    package static let requirement =
+        "an address such as 172.17.0.2, or a network such as 172.17.0.0/16, or fd00:1::/64, an IPv6 one of 64 bits at "
+        + "most"
+
+    /// As it was written.
+    package let text: String
+    private let isIPv6: Bool
+    private let bits: UInt64
+    private let mask: UInt64
+
+    /// Reads an address, or a network with the count of its bits behind a slash.
+    ///
+    /// - Returns: nil when it is neither, or a part of an IPv6 network of 64 bits: whoever has one address of that has
+    ///   them all.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count <= 2, let address = IPAddress(String(parts[0])), !parts[0].contains("%") else { return nil }
+        self.isIPv6 = address.bytes.count == 16
+        guard self.isIPv6 || parts[0].split(separator: ".", omittingEmptySubsequences: false).count == 4 else {
+            return nil
+        }
+        let width = self.isIPv6 ? 64 : 32
+        var count = width
+        if parts.count == 2 {
+            guard let given = Int(parts[1]), (0...width).contains(given) else { return nil }
+            count = given
+        } else if self.isIPv6 {
+            return nil
+        }
+        self.text = text
+        let first = address.bytes.prefix(width / 8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        self.mask = count == 0 ? 0 : UInt64.max << UInt64(width - count)
+        self.bits = first & self.mask
+    }
+
+    /// Whether somebody who connected is of this network.
+    package func contains(_ client: ClientNetwork) -> Bool {
+        guard client.isIPv6 == self.isIPv6 else { return false }
+        let bits = self.isIPv6 ? client.bits : client.bits & 0xFFFF_FFFF
+        return bits & self.mask == self.bits
+    }
+}
+
+extension ClientNetwork {
+    /// Bits of no IPv6 network stand before an IPv4 address.
+    fileprivate var isIPv6: Bool { self.bits >> 32 != 0xFFFF_FFFF }
+
+    /// Whether it is this machine under its own address, 127.0.0.1 or ::1.
+    package var isThisMachine: Bool { self.bits == 0xFFFF_FFFF_7F00_0001 || self.bits == 1 }
+
+    /// The address, or the network of an IPv6 address.
+    package var text: String {
+        let bytes = (0..<8).map { UInt8(truncatingIfNeeded: self.bits >> UInt64(56 - 8 * $0)) }
+        guard self.isIPv6 else { return bytes[4...].map { "\($0)" }.joined(separator: ".") }
+        let address = IPAddress(bytes: bytes + [UInt8](repeating: 0, count: 8))
+        return "\(address.map { $0.description } ?? "")/64"
     }
 }

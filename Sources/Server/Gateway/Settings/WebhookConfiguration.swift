@@ -1,5 +1,9 @@
+import Engine
 package import HTTPClient
+import HTTPTransport
+import Platform
 package import Policy
+import Wire
 
 /// A topic's webhook, as an operator configures it.
 package struct WebhookConfiguration: Hashable, Sendable {
@@ -52,5 +56,240 @@ package struct WebhookConfiguration: Hashable, Sendable {
         settings.usesProxies = false
         settings.peerSilenceMillisecondsMax = Self.peerSilence
         return settings
+    }
+}
+
+/// One key of a webhook's section in the configuration, `topics.TOPIC.webhook.NAME`.
+package struct WebhookKey: Sendable {
+    /// The name within the section.
+    package let name: String
+    /// What the value must be, for messages and manuals.
+    package let requirement: String
+    /// What the key is for, in one line.
+    package let summary: String
+    /// Whether the value is text, so that `--set` takes it as it stands.
+    let isText: Bool
+    /// Takes the value over, or returns false when it is not what `requirement` says.
+    let assign: @Sendable (inout WebhookConfiguration, JSONValue) -> Bool
+    /// The value as it is shown: of a URL no more than where it leads.
+    let value: @Sendable (WebhookConfiguration) -> JSONValue
+
+    /// The value when nothing is set, as a file would have it; nil where one has to be.
+    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).text }
+
+    package static let all = [
+        WebhookKey(
+            name: "url",
+            requirement: "an https URL, without user and password",
+            summary: "where each wake of the topic is posted to",
+            isText: true,
+            assign: {
+                guard case .string(let text) = $1 else { return false }
+                $0.url = text
+                return true
+            },
+            value: { .string(HTTPURL($0.url)?.shown ?? "") }
+        ),
+        WebhookKey(
+            name: "slots",
+            requirement: "a whole number from 1 to \(SubscriptionRequest.slotsMax)",
+            summary: "how many unanswered wakes it may hold",
+            isText: false,
+            assign: {
+                guard case .number(let number) = $1, let slots = Int(exactly: number.double),
+                    (1...SubscriptionRequest.slotsMax).contains(slots)
+                else { return false }
+                $0.slots = slots
+                return true
+            },
+            value: { .number(JSONNumber(Double($0.slots))) }
+        ),
+        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides"),
+        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes"),
+        WebhookKey(file: "certificate", \.certificateFile, "the certificate shown to the receiver, PEM"),
+        WebhookKey(file: "key", \.privateKeyFile, "its private key, PEM"),
+        WebhookKey(
+            file: "ca",
+            \.certificateAuthorityFile,
+            "the authorities of the receiver's certificate, PEM; null for those of the system"
+        ),
+        WebhookKey(file: "secretFile", \.secretFile, "the file of the secret that wakes are signed with"),
+        WebhookKey(
+            name: "allowPrivate",
+            requirement: "true or false",
+            summary: "let the receiver stand on loopback, link-local and private addresses",
+            isText: false,
+            assign: {
+                guard case .bool(let flag) = $1 else { return false }
+                $0.allowsPrivate = flag
+                return true
+            },
+            value: { .bool($0.allowsPrivate) }
+        ),
+    ]
+
+    private init(
+        name: String,
+        requirement: String,
+        summary: String,
+        isText: Bool,
+        assign: @escaping @Sendable (inout WebhookConfiguration, JSONValue) -> Bool,
+        value: @escaping @Sendable (WebhookConfiguration) -> JSONValue
+    ) {
+        self.value = value
+        self.name = name
+        self.requirement = requirement
+        self.summary = summary
+        self.isText = isText
+        self.assign = assign
+    }
+
+    private init(
+        patterns name: String,
+        _ field: any WritableKeyPath<WebhookConfiguration, [IdentifierPattern]> & Sendable,
+        _ summary: String
+    ) {
+        self.init(
+            name: name,
+            requirement: "a list of at most \(WebhookConfiguration.patternsMax) different names; "
+                + PermittedTasksKey.identifierRequirement,
+            summary: summary,
+            isText: false,
+            assign: { configuration, value in
+                guard case .array(let elements) = value, elements.count <= WebhookConfiguration.patternsMax else {
+                    return false
+                }
+                var patterns: [IdentifierPattern] = []
+                for element in elements {
+                    guard case .string(let text) = element else { return false }
+                    let pattern = IdentifierPattern(text)
+                    guard pattern.isWellFormed, !patterns.contains(pattern) else { return false }
+                    patterns.append(pattern)
+                }
+                configuration[keyPath: field] = patterns
+                return true
+            },
+            value: { .array($0[keyPath: field].map { .string($0.text) }) }
+        )
+    }
+
+    private init(
+        file name: String,
+        _ field: any WritableKeyPath<WebhookConfiguration, String?> & Sendable,
+        _ summary: String
+    ) {
+        self.init(
+            name: name,
+            requirement: "a path, or null",
+            summary: summary,
+            isText: true,
+            assign: {
+                switch $1 {
+                case .null: $0[keyPath: field] = nil
+                case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
+                case .string, .bool, .number, .array, .object: return false
+                }
+                return true
+            },
+            value: { $0[keyPath: field].map { .string($0) } ?? .null }
+        )
+    }
+}
+
+/// What the values of a webhook's section forbid together, or outside of it.
+struct WebhookFaults {
+    let topic: String
+    let webhook: WebhookConfiguration
+
+    var all: [ConfigurationFault] {
+        self.urlFaults + self.certificateFaults + self.secretFaults + self.proofFaults
+    }
+
+    private func fault(_ key: String, _ problem: String, _ remedy: String) -> ConfigurationFault {
+        let section = "topics.\(self.topic).webhook"
+        return ConfigurationFault(key: key.isEmpty ? section : "\(section).\(key)", problem: problem, remedy: remedy)
+    }
+
+    private var urlFaults: [ConfigurationFault] {
+        guard !self.webhook.url.isEmpty else {
+            return [self.fault("url", "is missing", "write an https URL")]
+        }
+        guard let url = HTTPURL(self.webhook.url) else {
+            return [self.fault("url", "is no URL of http or https", "write an https URL")]
+        }
+        var faults: [ConfigurationFault] = []
+        if url.port == 0 {
+            faults.append(self.fault("url", "names port 0, on which nobody listens", "write a port from 1 to 65535"))
+        }
+        guard url.hasPlainHost else {
+            let remedy = "write an address, or a name of ASCII letters, digits and hyphens (xn-- for other alphabets)"
+            return faults + [self.fault("url", "names the host \(url.host), which DNS cannot have", remedy)]
+        }
+        if url.hasCredentials {
+            let remedy = "leave it out; set secretFile, or certificate and key"
+            faults.append(self.fault("url", "holds a user or a password", remedy))
+        }
+        if url.hasFragment { faults.append(self.fault("url", "holds a fragment, which is never sent", "leave it out")) }
+        if url.scheme == "http", !self.webhook.allowsPrivate || !Self.isLoopback(url) {
+            let problem = "\(url.shown) would carry wakes in cleartext"
+            let remedy = "write https; http is for a receiver on this machine alone, with allowPrivate: true"
+            faults.append(self.fault("url", problem, remedy))
+        } else if let address = url.address, !self.webhook.reach(of: url).admits(address.scope) {
+            let problem = "\(address) is no public address (\(address.scope.rawValue))"
+            faults.append(self.fault("url", problem, "name a public host, or set allowPrivate: true"))
+        }
+        return faults
+    }
+
+    private static func isLoopback(_ url: HTTPURL) -> Bool {
+        url.host.lowercased() == "localhost" || url.address?.scope == .loopback
+    }
+
+    private var certificateFaults: [ConfigurationFault] {
+        let webhook = self.webhook
+        var faults: [ConfigurationFault] = []
+        if (webhook.certificateFile == nil) != (webhook.privateKeyFile == nil) {
+            let missing = webhook.certificateFile == nil ? "certificate" : "key"
+            let other = webhook.certificateFile == nil ? "key" : "certificate"
+            faults.append(self.fault(missing, "is missing beside \(other)", "name a readable PEM file"))
+        }
+        let files = [
+            ("certificate", webhook.certificateFile), ("key", webhook.privateKeyFile),
+            ("ca", webhook.certificateAuthorityFile),
+        ]
+        for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
+            faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
+        }
+        for case (let key, let path?) in files {
+            guard let reason = FileSystem.unreadable(path) else { continue }
+            faults.append(self.fault(key, "\(path) cannot be read (\(reason))", "name a readable PEM file"))
+        }
+        guard faults.isEmpty, let certificate = webhook.certificateFile, let key = webhook.privateKeyFile else {
+            return faults
+        }
+        do throws(TransportError) {
+            _ = try TLSContext(certificateChainFile: certificate, privateKeyFile: key)
+        } catch {
+            faults.append(self.fault("certificate", "does not fit: \(error.message)", "name a pair that fits"))
+        }
+        return faults
+    }
+
+    private var secretFaults: [ConfigurationFault] {
+        guard let path = self.webhook.secretFile else { return [] }
+        do throws(CredentialError) {
+            _ = try WebhookSecret.read(path)
+            return []
+        } catch {
+            let parts = error.message.split(separator: "; ", maxSplits: 1).map(String.init)
+            return [self.fault("secretFile", parts[0], parts.count == 2 ? parts[1] : "name a readable file")]
+        }
+    }
+
+    private var proofFaults: [ConfigurationFault] {
+        let webhook = self.webhook
+        guard webhook.secretFile == nil, webhook.certificateFile == nil, !webhook.allowsPrivate else { return [] }
+        let problem = "nothing shows the receiver that a wake is from this gateway"
+        return [self.fault("", problem, "set secretFile, or certificate and key")]
     }
 }

@@ -1,5 +1,6 @@
 package import Engine
 package import HTTPClient
+package import HTTPTransport
 import Policy
 package import Wire
 
@@ -74,5 +75,76 @@ package enum WebhookVerdict: Hashable, Sendable {
         var cause = error.detail.isEmpty ? error.message : error.detail
         if error.code == .refusedAddress { cause += "; set allowPrivate: true if it is your own" }
         return error.mayHaveArrived ? .lost(cause: cause) : .undelivered(cause: cause, retryAfter: nil)
+    }
+}
+
+/// The numbers by which the engine knows webhooks, and the places where the driver keeps them.
+///
+/// A number is never used again, since something on its way may still carry it; a place is, once its webhook has ended.
+package struct WebhookNumbers {
+    private var places: [UInt32: Int] = [:]
+    private var free: [Int] = []
+    private var next: UInt32 = 0
+    /// As many places as there are, those that are free included.
+    package private(set) var placeCount = 0
+
+    package init() {}
+
+    /// A webhook begins.
+    ///
+    /// - Returns: its number and its place, which is a new one behind the others where none is free.
+    package mutating func begin() -> (number: UInt32, place: Int) {
+        let place: Int
+        if let last = self.free.popLast() {
+            place = last
+        } else {
+            place = self.placeCount
+            self.placeCount += 1
+        }
+        defer { self.next += 1 }
+        self.places[self.next] = place
+        return (self.next, place)
+    }
+
+    /// Where the webhook with a number is; nil when it has ended.
+    package func place(of number: UInt32) -> Int? { self.places[number] }
+
+    /// A webhook has ended: nobody keeps its place any more.
+    package mutating func end(_ number: UInt32) {
+        guard let place = self.places.removeValue(forKey: number) else { return }
+        self.free.append(place)
+    }
+}
+
+/// What proves to a receiver that a wake comes from the gateway and is fresh.
+package enum WebhookSignature {
+    /// The value of `wakegate-signature`: `v1=` and the lower-case hexadecimal HMAC-SHA256, keyed with the secret, of
+    /// the time, a full stop and the body.
+    ///
+    /// - `timestamp`: the value of `wakegate-timestamp`.
+    package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
+        let code = try MessageCode.make(Array("\(timestamp).".utf8) + body, key: secret)
+        var text = ByteBuffer()
+        for byte in code {
+            text.append(Self.digits[Int(byte >> 4)])
+            text.append(Self.digits[Int(byte & 15)])
+        }
+        return "v1=\(text.view.string)"
+    }
+
+    private static let digits = (0..<16).map { UInt8(ascii: Unicode.Scalar(UInt8($0) + ($0 < 10 ? 0x30 : 0x57))) }
+}
+
+extension WakeTrace {
+    /// The headers that say which trace a wake belongs to: those of the push or request that it is for.
+    var headers: [(name: String, value: String)] {
+        var headers: [(name: String, value: String)] = []
+        if let parent = self.parent {
+            var text = ByteBuffer()
+            parent.write(to: &text)
+            headers.append((name: "traceparent", value: text.view.string))
+        }
+        if !self.state.isEmpty { headers.append((name: "tracestate", value: self.state.string)) }
+        return headers
     }
 }

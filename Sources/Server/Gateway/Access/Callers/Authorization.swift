@@ -172,3 +172,69 @@ package enum StreamHolder: Hashable, Sendable {
         }
     }
 }
+
+/// What a request shows in the field authorization.
+package enum AuthorizationField {
+    case absent
+    /// What stands behind `bearer`.
+    case bearer(ByteView)
+    /// Something else, or the field came more than once.
+    case other
+
+    package init(_ request: Request) {
+        var found: ByteView?
+        for index in 0..<request.headerCount {
+            let field = request.header(at: index)
+            guard field.name == "authorization" else { continue }
+            guard found == nil else {
+                self = .other
+                return
+            }
+            found = field.value
+        }
+        self = found.map { AuthorizationField(value: $0) } ?? .absent
+    }
+
+    /// The field with this value.
+    package init(value: ByteView) {
+        guard let space = value.firstIndex(of: UInt8(ascii: " ")), value[0..<space].equalsIgnoringCase("bearer") else {
+            self = .other
+            return
+        }
+        self = .bearer(value.dropFirst(space + 1))
+    }
+}
+
+/// What an operation takes: who may ask for it, and what they must reach.
+package struct AccessRule: Hashable, Sendable {
+    /// Who may ask.
+    package enum Role: Hashable, Sendable {
+        /// Everybody: nobody is asked who they are.
+        case anybody
+        /// Who pushes, and proves it as the provider API has it.
+        case provider
+        /// Workers, and operators too.
+        case worker
+        case `operator`
+    }
+
+    /// What the caller must reach.
+    package enum Scope: Hashable, Sendable {
+        /// Nothing that belongs to a topic.
+        case nothing
+        /// The topic that the path names.
+        case topicInPath
+        /// The topic of what is asked about, which the engine alone knows: it shows nothing of other topics.
+        case topicOfSubject
+        /// All topics together.
+        case everyTopic
+    }
+
+    package let role: Role
+    package let scope: Scope
+
+    package init(_ role: Role, _ scope: Scope) {
+        self.role = role
+        self.scope = scope
+    }
+}

@@ -147,3 +147,189 @@ package struct ProviderGate {
         return token
     }
 }
+
+/// A provider's token whose signature was found to be good.
+package final class VerifiedToken {
+    /// The key it is signed with, as it was then.
+    package let key: ProviderKeyFile
+    /// The number of the keys' state in which it was verified.
+    let generation: UInt64
+    private let bytes: ByteBuffer
+    private let token: ProviderToken
+
+    /// Verifies the token that `text` is.
+    ///
+    /// - Throws: when it cannot be read, its key is not known, is another team's, or did not sign it.
+    init(
+        _ text: ByteView,
+        keys: [String: ProviderKeyFile],
+        generation: UInt64
+    ) throws(ProviderTokenFault) {
+        guard let token = try? ProviderToken(text) else { throw .unreadable }
+        guard let key = keys[token.keyID] else { throw .unknownKey(keyID: token.keyID, team: token.team) }
+        guard key.team == token.team else { throw .otherTeam(keyID: token.keyID, team: token.team) }
+        guard key.key.verifies(text[0..<token.signedCount], signature: token.signature.bytes) else {
+            throw .otherKey(keyID: token.keyID, team: token.team)
+        }
+        self.key = key
+        self.generation = generation
+        var bytes = ByteBuffer()
+        bytes.append(text)
+        self.bytes = bytes
+        self.token = token
+    }
+
+    /// Whether it is the token `text`.
+    func isText(_ text: ByteView) -> Bool {
+        self.bytes.view.equalsLong(text)
+    }
+
+    func isSame(as other: VerifiedToken) -> Bool {
+        self.bytes.view == other.bytes.view
+    }
+
+    /// Whether its key may push to `topic`. Asked of the token, as a key that is handed out is a copy of many parts.
+    package func admits(topic: ByteView) -> Bool {
+        self.key.admits(topic: topic)
+    }
+
+    /// - Parameter now: milliseconds since 1970.
+    func isExpired(now: Int64) -> Bool {
+        self.token.isExpired(now: now)
+    }
+}
+
+/// The tokens that one connection showed in vain.
+///
+/// A token that is no good is verified once a connection, and not again while the keys stay as they are: verifying
+/// costs as much as twenty pushes. Whoever shows ever new ones is soon allowed one a second.
+struct RefusedTokens {
+    /// The most tokens that are remembered; a client has one or two.
+    private static let hashesMax = 4
+    /// How many may be verified in vain before they are spaced.
+    private static let burst = 32
+    /// Milliseconds from one verification to the next, once they are spaced.
+    private static let spacing: Int64 = 1000
+
+    /// Hashes under a key that nobody outside knows; the oldest makes room.
+    private var hashes: [UInt64] = []
+    private var count = 0
+    private var lastAt: Int64 = 0
+    /// The state of the keys that refused them.
+    private var generation: UInt64 = 0
+
+    /// Takes a token that is about to be verified.
+    ///
+    /// - Parameter now: milliseconds since 1970.
+    /// - Throws: `invalidProviderToken` for one that was verified in vain; `tooManyProviderTokenUpdates` for one that
+    ///   is not looked at yet, and may be good.
+    mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
+        if generation != self.generation {
+            self = RefusedTokens()
+            self.generation = generation
+        }
+        guard !self.hashes.contains(hash) else { throw .invalidProviderToken }
+        // A clock that was set back must not forbid it for longer.
+        guard self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing else {
+            throw .tooManyProviderTokenUpdates
+        }
+    }
+
+    /// A token was verified, and is not good.
+    mutating func append(_ hash: UInt64, now: Int64) {
+        if self.hashes.count == Self.hashesMax { self.hashes.removeFirst() }
+        self.hashes.append(hash)
+        self.count += 1
+        self.lastAt = now
+    }
+}
+
+/// What a connection has shown of its provider.
+final class ProviderConnection {
+    /// Milliseconds that must pass after one change of the token before the next.
+    static let changeInterval: Int64 = 1_200_000
+
+    /// The hash of the expired token that it has shown; nil if it has shown none. As at APNs, the connection takes no
+    /// push from then on.
+    var expiredToken: UInt64?
+    /// True if it has shown another token after the expired one. Clients that retry with fresh tokens would do so
+    /// indefinitely, as none is accepted here.
+    var hasChangedInVain = false
+    /// What the connection showed in vain.
+    var refused = RefusedTokens()
+    /// What the connection is counted under.
+    var credential: Credential?
+    /// The token that was taken last.
+    private(set) var token: VerifiedToken?
+    /// The token before `token`, which requests that were under way at the change may still show.
+    private var previous: VerifiedToken?
+    /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
+    private var changedAt: Int64?
+
+    /// Takes a token, unless the rules of a connection forbid it.
+    ///
+    /// The first token is free, and so is one change of it; further changes must be 20 minutes apart.
+    /// - Parameter now: milliseconds since 1970.
+    /// - Throws: `invalidProviderToken` for a second team, `unrelatedKeyIdInToken` for a key of other topics,
+    ///   `tooManyProviderTokenUpdates`.
+    func tokenShown(_ token: VerifiedToken, now: Int64) throws(APNSReason) {
+        if let last = self.token, !last.isSame(as: token) {
+            if self.previous?.isSame(as: token) != true {
+                guard last.key.team == token.key.team else { throw .invalidProviderToken }
+                guard last.key.isRelated(to: token.key) else { throw .unrelatedKeyIdInToken }
+                // A clock that was set back must not forbid changes for longer.
+                if let changedAt, abs(now - changedAt) < Self.changeInterval { throw .tooManyProviderTokenUpdates }
+                self.changedAt = now
+            }
+            self.previous = last
+        }
+        self.token = token
+    }
+}
+
+/// Why a provider's token is not taken: what the log tells operators, and nobody the provider.
+package enum ProviderTokenFault: Error, Hashable, Sendable {
+    /// Not a JSON web token that names a key, a team and a moment.
+    case unreadable
+    case unknownKey(keyID: String, team: String)
+    /// The key is there, under another team.
+    case otherTeam(keyID: String, team: String)
+    /// Key id and team are right, and another key has signed it.
+    case otherKey(keyID: String, team: String)
+    /// The connection belongs to another team already.
+    case secondTeam(keyID: String, team: String)
+
+    /// What the log says of it. Names that no key can have are left out: whoever wrote them may write anything.
+    package var fields: [String: String] {
+        var fields = ["cause": self.cause, "remedy": self.remedy]
+        switch self {
+        case .unreadable: break
+        case .unknownKey(let keyID, let team), .otherTeam(let keyID, let team), .otherKey(let keyID, let team),
+            .secondTeam(let keyID, let team):
+            for (name, value) in [("keyID", keyID), ("team", team)] where ProviderKeyFile.isName(value) {
+                fields[name] = value
+            }
+        }
+        return fields
+    }
+
+    private var cause: String {
+        switch self {
+        case .unreadable: "no token that can be read"
+        case .unknownKey: "unknown key id"
+        case .otherTeam: "another team"
+        case .otherKey: "another key"
+        case .secondTeam: "another team than the connection's"
+        }
+    }
+
+    private var remedy: String {
+        switch self {
+        case .unreadable: "the provider signs a JSON web token by ES256, with kid, iss and iat, and without crit"
+        case .unknownKey: "add the key with wakegate key add, or have the provider name one that is there"
+        case .otherTeam: "the provider names the team of wakegate key list, or the key is added for the other team"
+        case .otherKey: "the provider signs with the key of that id, or that key is removed and added anew"
+        case .secondTeam: "the provider uses a connection for each team"
+        }
+    }
+}

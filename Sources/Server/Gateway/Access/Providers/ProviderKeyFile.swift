@@ -1,4 +1,6 @@
 package import HTTPTransport
+import Platform
+import Synchronization
 package import Wire
 
 /// A provider's key as it stands in the folder `providerKeys`.
@@ -155,4 +157,79 @@ package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConverti
     package let message: String
 
     package var description: String { self.message }
+}
+
+/// The keys of the folder `providerKeys`, of which one whose file is being written stays as it was for a moment.
+///
+/// Pure: moments are milliseconds on the caller's clock.
+package struct KeptKeys: Sendable {
+    /// How long a key stays good whose file is there and holds none.
+    package static let patience: Int64 = 2000
+
+    private var keys: [String: ProviderKeyFile] = [:]
+    /// Since when files of keys hold none.
+    private var unusableSince: [String: Int64] = [:]
+
+    /// No keys yet.
+    package init() {}
+
+    /// Whether a key stays although its file holds none: the folder is then to be read again, changed or not.
+    package var isWaiting: Bool { !self.unusableSince.isEmpty }
+
+    /// The folder was read.
+    ///
+    /// - Returns: the keys that are good, in the order of their ids, and the faults that are there to stay.
+    package mutating func read(
+        _ contents: ProviderKeyFolder.Contents,
+        now: Int64
+    ) -> (keys: [ProviderKeyFile], faults: [ProviderKeyError]) {
+        var keys = Dictionary(contents.keys.map { ($0.keyID, $0) }) { first, _ in first }
+        var since: [String: Int64] = [:]
+        var passing: [ProviderKeyError] = []
+        for unusable in contents.unusable where keys[unusable.keyID] == nil {
+            let beginning = self.unusableSince[unusable.keyID] ?? now
+            guard let key = self.keys[unusable.keyID], now - beginning < Self.patience else { continue }
+            keys[unusable.keyID] = key
+            since[unusable.keyID] = beginning
+            if let fault = unusable.fault { passing.append(fault) }
+        }
+        self.keys = keys
+        self.unusableSince = since
+        return (keys.values.sorted { $0.keyID < $1.keyID }, contents.faults.filter { !passing.contains($0) })
+    }
+
+    /// The folder cannot be read: no key is good.
+    package mutating func folderLost() {
+        self = KeptKeys()
+    }
+}
+
+/// The keys that tokens are verified with at this moment; every loop asks, one thread changes them.
+///
+/// It is `Sendable` without the compiler's proof: `monitor` guards `keys`.
+package final class ProviderKeys: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var keys: [String: ProviderKeyFile] = [:]
+    private let count = Atomic<UInt64>(0)
+
+    package init() {}
+
+    /// Counts the changes: what was verified under another number may be true no more.
+    var generation: UInt64 { self.count.load(ordering: .acquiring) }
+
+    /// The keys by their ids, and the number of that state.
+    func current() -> (generation: UInt64, keys: [String: ProviderKeyFile]) {
+        self.monitor.withLock { (self.generation, self.keys) }
+    }
+
+    /// The ids of all keys, sorted.
+    package var keyIDs: [String] { self.current().keys.keys.sorted() }
+
+    /// Replaces all keys.
+    package func replace(with keys: [ProviderKeyFile]) {
+        self.monitor.withLock {
+            self.keys = Dictionary(keys.map { ($0.keyID, $0) }) { first, _ in first }
+            _ = self.count.add(1, ordering: .acquiringAndReleasing)
+        }
+    }
 }

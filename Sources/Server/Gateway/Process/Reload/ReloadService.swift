@@ -1,5 +1,6 @@
 import Dispatch
 import Engine
+import FoundationEssentials
 import HTTPTransport
 import Platform
 import ServiceManager
@@ -268,5 +269,193 @@ struct ReloadReport: Sendable {
             writer.endArray()
         }
         writer.endObject()
+    }
+}
+
+/// How far the reloads of a gateway are: what follows of whatever happens, without doing it.
+///
+/// One configuration is read at a time, while the engine may still have to take those before it.
+package struct ReloadCourse: Hashable, Sendable {
+    package enum Phase: Hashable, Sendable {
+        /// What reloads reach into is not there yet.
+        case unattached
+        case idle
+        /// A configuration is read, and brought into force everywhere but in the engine.
+        case reading
+        /// Nothing is reloaded any more.
+        case stopped
+    }
+
+    package enum Event: Hashable, Sendable {
+        case attached
+        /// Somebody wants a reload: whether there is something to read again, and whether the gateway is shutting down.
+        case asked(hasSource: Bool, isDraining: Bool)
+        /// What was read is in force everywhere but in the engine.
+        case applied
+        /// What was read is faulty, and nothing has changed.
+        case refused
+        /// The engine goes on with a configuration it was handed.
+        case taken
+        case stopped
+    }
+
+    /// What is to be done.
+    package enum Step: Hashable, Sendable {
+        /// Read the configuration.
+        case begin
+        /// Say that the gateway is shutting down.
+        case sayShutdown
+        /// Say that there is nothing to read again.
+        case sayNothing
+        /// Hand the configuration to the engine.
+        case handOver
+        /// Tell of the faults.
+        case tellFaults
+        /// Tell that the configuration is in force.
+        case tellTaken
+    }
+
+    package private(set) var phase = Phase.unattached
+    /// The configurations that the engine was handed and has not taken.
+    package private(set) var handedOver = 0
+
+    package init() {}
+
+    /// - Returns: what is to be done; nil for nothing.
+    @discardableResult
+    package mutating func take(_ event: Event) -> Step? {
+        switch event {
+        case .attached:
+            if self.phase == .unattached { self.phase = .idle }
+            return nil
+        case .asked(let hasSource, let isDraining):
+            return self.asked(hasSource: hasSource, isDraining: isDraining)
+        case .applied:
+            guard self.phase == .reading else { return nil }
+            self.phase = .idle
+            self.handedOver += 1
+            return .handOver
+        case .refused:
+            guard self.phase == .reading else { return nil }
+            self.phase = .idle
+            return .tellFaults
+        case .taken:
+            guard self.handedOver > 0 else { return nil }
+            self.handedOver -= 1
+            return .tellTaken
+        case .stopped:
+            self.phase = .stopped
+            return nil
+        }
+    }
+
+    private mutating func asked(hasSource: Bool, isDraining: Bool) -> Step? {
+        switch self.phase {
+        case .unattached, .stopped: return .sayShutdown
+        case .reading: return nil
+        case .idle:
+            if isDraining { return .sayShutdown }
+            guard hasSource else { return .sayNothing }
+            self.phase = .reading
+            return .begin
+        }
+    }
+}
+
+/// What watches the files of credentials that a configuration names, each of them for the process's whole life or
+/// until another file is named.
+struct CredentialWatches: Sendable {
+    /// nil where providers are asked for no tokens.
+    private(set) var providerKeys: ProviderKeyWatch?
+    /// nil where nobody is asked for a client certificate.
+    private(set) var clientTrust: ClientTrustWatch?
+
+    /// Reads the files of `configuration`, and watches them from then on.
+    ///
+    /// - Parameter watches: those there are, which go on where nothing else is named.
+    /// - Throws: `ConfigurationError` with the keys of the files that cannot be used.
+    init(
+        _ configuration: GatewayConfiguration,
+        log: GatewayLog,
+        keeping watches: CredentialWatches? = nil,
+        of before: GatewayConfiguration? = nil
+    ) throws(ConfigurationError) {
+        var faults: [ConfigurationFault] = []
+        if let watches, configuration.providerKeysFolder == before?.providerKeysFolder {
+            self.providerKeys = watches.providerKeys
+        } else if let folder = configuration.providerKeysFolder {
+            do throws(ProviderKeyError) {
+                self.providerKeys = try ProviderKeyWatch(folder) { log.write(.providerKeys, ["cause": $0.message]) }
+            } catch {
+                faults.append(ConfigurationFault(key: "providerKeys", CredentialError(message: error.message)))
+            }
+        }
+        let isSame =
+            configuration.clientCAFile == before?.clientCAFile && configuration.clientCRLFile == before?.clientCRLFile
+        if let watches, isSame {
+            self.clientTrust = watches.clientTrust
+        } else if let files = configuration.clientTrustFiles {
+            do throws(CredentialError) {
+                self.clientTrust = try ClientTrustWatch(files) { log.write(.clientTrust, ["cause": $0]) }
+            } catch {
+                faults.append(ConfigurationFault(key: "tls.clientCA", error))
+            }
+        }
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
+    }
+
+    /// Has the loops use what these watch; the ones that are replaced watch no more.
+    func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
+        if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
+            watches.providerKeys?.stop()
+            new.feed(keys)
+        }
+        if let new = self.clientTrust, new !== watches.clientTrust, let trusts = shared.clientTrusts {
+            watches.clientTrust?.stop()
+            new.feed(trusts)
+        }
+    }
+
+    func stop() {
+        self.providerKeys?.stop()
+        self.clientTrust?.stop()
+    }
+}
+
+/// What the edge shows in its TLS handshakes, with the contents of the certificate's file, which tell whether it has
+/// changed.
+struct ServerCertificate: Sendable {
+    let context: TLSContext
+    private let file: String
+    private let contents: Data
+
+    /// Reads the files of `configuration`; nil where the edge is off.
+    ///
+    /// - Throws: `TransportError` that names the file at fault.
+    init?(_ configuration: GatewayConfiguration) throws(TransportError) {
+        guard !configuration.edge.isOff else { return nil }
+        self.file = configuration.certificateFile ?? ""
+        // Before the context reads it: what changes meanwhile is found changed the next time.
+        self.contents =
+            OrdinaryFile.isOther(self.file) ? Data() : FileManager.default.contents(atPath: self.file) ?? Data()
+        self.context = try TLSContext(
+            certificateChainFile: self.file,
+            privateKeyFile: configuration.privateKeyFile ?? "",
+            asksForCertificate: configuration.clientCAFile != nil
+        )
+    }
+
+    /// The change from another one in the same file; nil when there is none, or another file is named.
+    func change(from old: ServerCertificate) -> ConfigurationChange? {
+        guard self.file == old.file, self.contents != old.contents else { return nil }
+        return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)
+    }
+
+    /// Whether handshakes show something else than with another one.
+    func isSame(as old: ServerCertificate) -> Bool { self.file == old.file && self.contents == old.contents }
+
+    private var shown: JSONValue {
+        guard let expiry = self.context.certificateExpiry else { return .string(self.file) }
+        return .string("\(self.file), which ends \(WallTime.text(expiry * 1000))")
     }
 }
