@@ -1,5 +1,7 @@
 import Foundation
 import Gateway
+import HTTPTransport
+import ServiceManager
 import Testing
 import Wire
 
@@ -124,5 +126,111 @@ struct DatabaseAddressTests {
         #expect(transition.needsRestart[0].new == .string("postgresql://localhost/b"))
         #expect(transition.next.store == old.store)
         #expect(transition.next.databaseConnections == 4)
+    }
+}
+
+@Suite("Sockets that the service manager opened")
+struct InheritedSocketTests {
+    private func socket(_ name: String, _ address: String) -> InheritedSocket {
+        InheritedSocket(descriptor: 3, name: name, address: address)
+    }
+
+    @Test("A listener with sockets stands where they do; one without stands where it was configured")
+    func adopted() throws {
+        var configuration = GatewayConfiguration()
+        configuration.plain = ListenSetting("127.0.0.1:2198")
+        let sockets = [
+            self.socket("edge", "[::]:443"), self.socket("admin", "127.0.0.1:9"), self.socket("admin", "unix:/run/a"),
+        ]
+        try configuration.adopt(sockets)
+        #expect(configuration.edge == ListenSetting("[::]:443"))
+        #expect(configuration.admin == ListenSetting(["127.0.0.1:9", "unix:/run/a"]))
+        #expect(configuration.plain == ListenSetting("127.0.0.1:2198"))
+        #expect(configuration.inheritedSockets == sockets)
+    }
+
+    @Test("A socket that is for no listener is refused with its name and what to write")
+    func stranger() throws {
+        var configuration = GatewayConfiguration()
+        let sockets = [self.socket("edge", "[::]:443"), self.socket("wakegate.socket", "[::]:80")]
+        let error = #expect(throws: ConfigurationError.self) { try configuration.adopt(sockets) }
+        #expect(
+            error?.description == "the socket \"wakegate.socket\": passed by the service manager for [::]:80, is for "
+                + "no listener; set FileDescriptorName= in its unit to one of: edge, plain, admin"
+        )
+        #expect(configuration.edge == GatewayConfiguration().edge)
+    }
+
+    @Test("A socket that others reach is held to what an address in the configuration is held to")
+    func exposed() throws {
+        var configuration = GatewayConfiguration()
+        configuration.edge = .off
+        try configuration.adopt([self.socket("admin", "[::]:9197")])
+        #expect(configuration.faults().map(\.key) == ["admin"])
+    }
+}
+
+@Suite("Networks whose machines may reach a gateway that asks nobody")
+struct CallerNetworkTests {
+    private func client(_ four: UInt32) -> ClientNetwork {
+        ClientNetwork(listener: 0, bits: 0xFFFF_FFFF_0000_0000 | UInt64(four))
+    }
+
+    private func client(v6: UInt64) -> ClientNetwork { ClientNetwork(listener: 0, bits: v6) }
+
+    @Test("A network has the addresses of its first bits, and no others")
+    func contains() throws {
+        let docker = try #require(CallerNetwork("172.17.0.0/16"))
+        #expect(docker.contains(self.client(0xAC11_0002)) && !docker.contains(self.client(0xAC12_0002)))
+        let one = try #require(CallerNetwork("172.17.0.2"))
+        #expect(one.contains(self.client(0xAC11_0002)) && !one.contains(self.client(0xAC11_0003)))
+        let every = try #require(CallerNetwork("0.0.0.0/0"))
+        #expect(every.contains(self.client(0)) && every.contains(self.client(.max)))
+        #expect(!every.contains(self.client(v6: 0xFD00_0000_0000_0001)), "IPv6 is another matter")
+        let six = try #require(CallerNetwork("fd00:1::/32"))
+        #expect(six.contains(self.client(v6: 0xFD00_0001_8000_0000)))
+        #expect(!six.contains(self.client(v6: 0xFD00_0002_0000_0000)) && !six.contains(self.client(0xFD00_0001)))
+        #expect(try #require(CallerNetwork("::/0")).contains(self.client(v6: 1)))
+        #expect(try #require(CallerNetwork("172.17.3.4/16")).contains(self.client(0xAC11_0000)))
+    }
+
+    @Test(
+        "What is no network is none",
+        arguments: [
+            "", "a", "10", "10.1", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0.0/8/8", "fd00::1", "fd00::/65",
+            "fe80::%lo/64", "localhost", "300.1.1.1",
+        ]
+    )
+    func none(text: String) { #expect(CallerNetwork(text) == nil) }
+
+    @Test("A caller is named by the address, or by its network of IPv6")
+    func text() {
+        #expect(self.client(0xAC11_0002).text == "172.17.0.2")
+        #expect(self.client(v6: 0xFD00_0001_0000_0000).text == "fd00:1::/64")
+        #expect(self.client(0x7F00_0001).isThisMachine && self.client(v6: 1).isThisMachine)
+        #expect(!self.client(0x7F00_0002).isThisMachine)
+    }
+}
+
+@Suite("The name of a gateway among others")
+struct MemberNameTests {
+    @Test(
+        "It is the machine and the port of the edge, or the host that the edge is bound to",
+        arguments: [
+            ("[::]:2197", "gw1:2197"), ("0.0.0.0:2197", "gw1:2197"), ("127.0.0.1:41234", "gw1:41234"),
+            ("[::1]:2197", "gw1:2197"), ("10.0.0.7:2197", "10.0.0.7:2197"), ("[fe80::1]:2197", "[fe80::1]:2197"),
+            ("wake.example.com:443", "wake.example.com:443"), ("unix:/run/wakegate.sock", "gw1"),
+        ]
+    )
+    func edge(address: String, name: String) {
+        let addresses = BoundAddresses(edge: ListenSetting(address), admin: ListenSetting("127.0.0.1:1"), plain: .off)
+        #expect(MemberName.name(of: addresses, machine: "gw1") == name)
+    }
+
+    @Test("Without an edge it is the next listener's, and without a machine's name the address")
+    func others() {
+        let plain = BoundAddresses(edge: .off, admin: ListenSetting("127.0.0.1:1"), plain: ListenSetting("[::1]:2"))
+        #expect(MemberName.name(of: plain, machine: "gw1") == "gw1:2")
+        #expect(MemberName.name(of: plain, machine: nil) == "[::1]:2")
     }
 }

@@ -94,3 +94,147 @@ struct ReloadServiceTests {
         #expect(try sink.next([.reloaded, .reloadRefused]).fields == fields)
     }
 }
+
+@Suite("A reload wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+struct ReloadCourseTests {
+    /// How far reloads are.
+    enum Place: CaseIterable {
+        case unattached
+        case idle
+        case reading
+        /// The engine was handed a configuration and has not taken it.
+        case settling
+        /// And another one is read meanwhile.
+        case readingAgain
+        case stopped
+        /// The engine was handed a configuration before.
+        case stoppedWhileSettling
+
+        var course: ReloadCourse {
+            var course = ReloadCourse()
+            for event in self.events { course.take(event) }
+            return course
+        }
+
+        /// What leads there.
+        private var events: [ReloadCourse.Event] {
+            let begin: [ReloadCourse.Event] = [.attached, .asked(hasSource: true, isDraining: false)]
+            return switch self {
+            case .unattached: []
+            case .idle: [.attached]
+            case .reading: begin
+            case .settling: begin + [.applied]
+            case .readingAgain: begin + [.applied] + begin.dropFirst()
+            case .stopped: [.attached, .stopped]
+            case .stoppedWhileSettling: begin + [.applied, .stopped]
+            }
+        }
+    }
+
+    /// Whatever can happen.
+    enum Event: CaseIterable {
+        case attached, asked, askedWithoutSource, askedInShutdown, askedInShutdownWithoutSource
+        case applied, refused, taken, stopped
+
+        var event: ReloadCourse.Event {
+            switch self {
+            case .attached: .attached
+            case .asked: .asked(hasSource: true, isDraining: false)
+            case .askedWithoutSource: .asked(hasSource: false, isDraining: false)
+            case .askedInShutdown: .asked(hasSource: true, isDraining: true)
+            case .askedInShutdownWithoutSource: .asked(hasSource: false, isDraining: true)
+            case .applied: .applied
+            case .refused: .refused
+            case .taken: .taken
+            case .stopped: .stopped
+            }
+        }
+    }
+
+    /// Where it leads, and what is to be done.
+    private struct Outcome: Equatable {
+        let place: Place
+        let step: ReloadCourse.Step?
+
+        init(_ place: Place, _ step: ReloadCourse.Step? = nil) {
+            self.place = place
+            self.step = step
+        }
+    }
+
+    private static let outcomes: [Place: [Event: Outcome]] = [
+        .unattached: [
+            .attached: Outcome(.idle), .asked: Outcome(.unattached, .sayShutdown),
+            .askedWithoutSource: Outcome(.unattached, .sayShutdown),
+            .askedInShutdown: Outcome(.unattached, .sayShutdown),
+            .askedInShutdownWithoutSource: Outcome(.unattached, .sayShutdown), .applied: Outcome(.unattached),
+            .refused: Outcome(.unattached), .taken: Outcome(.unattached), .stopped: Outcome(.stopped),
+        ],
+        .idle: [
+            .attached: Outcome(.idle), .asked: Outcome(.reading, .begin),
+            .askedWithoutSource: Outcome(.idle, .sayNothing), .askedInShutdown: Outcome(.idle, .sayShutdown),
+            .askedInShutdownWithoutSource: Outcome(.idle, .sayShutdown), .applied: Outcome(.idle),
+            .refused: Outcome(.idle), .taken: Outcome(.idle), .stopped: Outcome(.stopped),
+        ],
+        .reading: [
+            .attached: Outcome(.reading), .asked: Outcome(.reading), .askedWithoutSource: Outcome(.reading),
+            .askedInShutdown: Outcome(.reading), .askedInShutdownWithoutSource: Outcome(.reading),
+            .applied: Outcome(.settling, .handOver), .refused: Outcome(.idle, .tellFaults),
+            .taken: Outcome(.reading), .stopped: Outcome(.stopped),
+        ],
+        .settling: [
+            .attached: Outcome(.settling), .asked: Outcome(.readingAgain, .begin),
+            .askedWithoutSource: Outcome(.settling, .sayNothing), .askedInShutdown: Outcome(.settling, .sayShutdown),
+            .askedInShutdownWithoutSource: Outcome(.settling, .sayShutdown), .applied: Outcome(.settling),
+            .refused: Outcome(.settling), .taken: Outcome(.idle, .tellTaken),
+            .stopped: Outcome(.stoppedWhileSettling),
+        ],
+        .readingAgain: [
+            .attached: Outcome(.readingAgain), .asked: Outcome(.readingAgain),
+            .askedWithoutSource: Outcome(.readingAgain), .askedInShutdown: Outcome(.readingAgain),
+            .askedInShutdownWithoutSource: Outcome(.readingAgain), .refused: Outcome(.settling, .tellFaults),
+            .taken: Outcome(.reading, .tellTaken), .stopped: Outcome(.stoppedWhileSettling),
+        ],
+        .stopped: [
+            .attached: Outcome(.stopped), .asked: Outcome(.stopped, .sayShutdown),
+            .askedWithoutSource: Outcome(.stopped, .sayShutdown), .askedInShutdown: Outcome(.stopped, .sayShutdown),
+            .askedInShutdownWithoutSource: Outcome(.stopped, .sayShutdown), .applied: Outcome(.stopped),
+            .refused: Outcome(.stopped), .taken: Outcome(.stopped), .stopped: Outcome(.stopped),
+        ],
+        .stoppedWhileSettling: [
+            .attached: Outcome(.stoppedWhileSettling), .asked: Outcome(.stoppedWhileSettling, .sayShutdown),
+            .askedWithoutSource: Outcome(.stoppedWhileSettling, .sayShutdown),
+            .askedInShutdown: Outcome(.stoppedWhileSettling, .sayShutdown),
+            .askedInShutdownWithoutSource: Outcome(.stoppedWhileSettling, .sayShutdown),
+            .applied: Outcome(.stoppedWhileSettling), .refused: Outcome(.stoppedWhileSettling),
+            .taken: Outcome(.stopped, .tellTaken), .stopped: Outcome(.stoppedWhileSettling),
+        ],
+    ]
+
+    @Test("Every place is known by what happens in it, and none is left out")
+    func places() {
+        #expect(Set(Place.allCases.map(\.course)).count == Place.allCases.count)
+        // A second configuration at the engine is a count more, and a test of its own.
+        let listed = Self.outcomes.values.reduce(0) { $0 + $1.count }
+        #expect(listed == Place.allCases.count * Event.allCases.count - 1)
+    }
+
+    @Test("Whatever happens wherever it is", arguments: Place.allCases, Event.allCases)
+    func events(place: Place, event: Event) throws {
+        if (place, event) == (.readingAgain, .applied) { return }
+        let expected = try #require(Self.outcomes[place]?[event])
+        var course = place.course
+        let step = course.take(event.event)
+        #expect(step == expected.step && course == expected.place.course)
+    }
+
+    @Test("The engine takes as many configurations as it was handed, each of which is told of")
+    func several() {
+        var course = Place.readingAgain.course
+        let handed = course.take(.applied)
+        #expect(handed == .handOver && course.handedOver == 2 && course.phase == .idle)
+        let steps = (0..<3).map { _ in course.take(.taken) }
+        #expect(steps == [.tellTaken, .tellTaken, nil])
+        #expect(course == Place.idle.course)
+    }
+}

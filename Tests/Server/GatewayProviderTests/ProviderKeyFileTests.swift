@@ -100,3 +100,140 @@ struct ProviderKeyFileTests {
         #expect(throws: ProviderKeyError.self) { _ = try ProviderKeyFolder("/nonexistent").read() }
     }
 }
+
+@Suite("Files of providers' keys that are written while they are read")
+struct KeptKeysTests {
+    private let fixture: ProviderFixture
+    private let folder: ProviderKeyFolder
+
+    init() throws {
+        self.fixture = try ProviderFixture()
+        self.folder = ProviderKeyFolder("\(self.fixture.folder)/keys")
+        for keyID in ["A", "B"] {
+            try self.folder.add(keyFile: self.fixture.privateKey, team: "T", keyID: keyID, topics: [])
+        }
+    }
+
+    /// Writes a key's file in place.
+    private func write(_ text: String, _ keyID: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: "\(self.folder.path)/\(keyID).pem"))
+    }
+
+    @Test("A key stays good for two seconds while its file holds none; nothing is said of it", arguments: ["", "Te"])
+    func kept(text: String) throws {
+        var kept = KeptKeys()
+        let first = kept.read(try self.folder.read(), now: 0)
+        #expect(first.keys.map(\.keyID) == ["A", "B"])
+        #expect(!kept.isWaiting)
+        try self.write(text, "A")
+        for now in [1000, 1000 + KeptKeys.patience - 1] {
+            let read = kept.read(try self.folder.read(), now: now)
+            #expect(read.keys.map(\.keyID) == ["A", "B"] && read.faults.isEmpty)
+            #expect(kept.isWaiting)
+        }
+        let read = kept.read(try self.folder.read(), now: 1000 + KeptKeys.patience)
+        #expect(read.keys.map(\.keyID) == ["B"])
+        #expect(read.faults.count == (text.isEmpty ? 0 : 1))
+        #expect(!kept.isWaiting)
+        // What is not good any more does not become so by being looked at.
+        let last = kept.read(try self.folder.read(), now: 1001 + KeptKeys.patience)
+        #expect(last.keys.map(\.keyID) == ["B"])
+    }
+
+    @Test("A key whose file is gone is not good, and neither is one that never was")
+    func gone() throws {
+        var kept = KeptKeys()
+        _ = kept.read(try self.folder.read(), now: 0)
+        try self.folder.remove(keyID: "A")
+        let rest = kept.read(try self.folder.read(), now: 1)
+        #expect(rest.keys.map(\.keyID) == ["B"])
+        try self.write("", "A")
+        try self.write("no key", "C")
+        let read = kept.read(try self.folder.read(), now: 2)
+        #expect(read.keys.map(\.keyID) == ["B"] && read.faults.count == 1)
+        #expect(!kept.isWaiting)
+    }
+
+    @Test("Without its folder no key is good, whatever its file holds in the next one")
+    func folderLost() throws {
+        var kept = KeptKeys()
+        _ = kept.read(try self.folder.read(), now: 0)
+        try self.write("", "A")
+        kept.folderLost()
+        let rest = kept.read(try self.folder.read(), now: 1)
+        #expect(rest.keys.map(\.keyID) == ["B"])
+    }
+}
+
+@Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
+struct ProviderKeyWatchTests {
+    /// Faults as the watch tells them.
+    private final class Told: @unchecked Sendable {
+        private let lock = NSLock()
+        private var messages: [String] = []
+
+        func add(_ message: String) { self.lock.withLock { self.messages.append(message) } }
+
+        var all: [String] { self.lock.withLock { self.messages } }
+    }
+
+    /// Asks again and again until it is so, for ten seconds.
+    private func eventually(_ ask: () throws -> Bool) async rethrows -> Bool {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try !ask() {
+            guard ContinuousClock.now < deadline else { return false }
+            await Task.yield()
+        }
+        return true
+    }
+
+    private func keyIDs(_ watch: ProviderKeyWatch) -> [String] { watch.keys.keyIDs }
+
+    @Test("Keys that are added, replaced, renamed and removed are known without a restart")
+    func changes() async throws {
+        let fixture = try ProviderFixture()
+        let folder = ProviderKeyFolder("\(fixture.folder)/keys")
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
+        let told = Told()
+        let watch = try ProviderKeyWatch(folder.path) { told.add($0.message) }
+        #expect(self.keyIDs(watch) == ["A"])
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "B", topics: [])
+        #expect(await self.eventually { self.keyIDs(watch) == ["A", "B"] })
+        try FileManager.default.moveItem(atPath: "\(folder.path)/A.pem", toPath: "\(folder.path)/C.pem")
+        #expect(await self.eventually { self.keyIDs(watch) == ["B", "C"] })
+        try folder.remove(keyID: "B")
+        #expect(await self.eventually { self.keyIDs(watch) == ["C"] })
+        #expect(told.all.isEmpty)
+        try Data("no key".utf8).write(to: URL(fileURLWithPath: "\(folder.path)/C.pem"))
+        #expect(await self.eventually { self.keyIDs(watch).isEmpty })
+        #expect(await self.eventually { told.all.count == 1 })
+        watch.stop()
+    }
+
+    @Test("Without its folder no key is good; a new folder in its place is watched")
+    func folder() async throws {
+        let fixture = try ProviderFixture()
+        let folder = ProviderKeyFolder("\(fixture.folder)/keys")
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
+        let watch = try ProviderKeyWatch(folder.path) { _ in }
+        try FileManager.default.moveItem(atPath: folder.path, toPath: "\(fixture.folder)/old")
+        #expect(await self.eventually { self.keyIDs(watch).isEmpty })
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "B", topics: [])
+        #expect(await self.eventually { self.keyIDs(watch) == ["B"] })
+        try FileManager.default.removeItem(atPath: folder.path)
+        #expect(await self.eventually { self.keyIDs(watch).isEmpty })
+        try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "C", topics: [])
+        #expect(await self.eventually { self.keyIDs(watch) == ["C"] })
+        try folder.remove(keyID: "C")
+        #expect(await self.eventually { self.keyIDs(watch).isEmpty })
+        watch.stop()
+    }
+
+    @Test("A folder that is not there, or is none, ends the start")
+    func missing() throws {
+        let fixture = try ProviderFixture()
+        for path in ["/nonexistent", fixture.privateKey] {
+            #expect(throws: ProviderKeyError.self) { _ = try ProviderKeyWatch(path) { _ in } }
+        }
+    }
+}
