@@ -61,7 +61,7 @@ final class CommitLink {
     private var mark: Int64 = 0
     private var epoch: Int64 = 0
     private var retryAt: Int64 = 0
-    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var pause = RetryPause()
     /// Whose rows it writes; another number begins anew.
     private var gateway: GatewayNumber?
     /// Until when an answer is waited for although the store is not attached any more.
@@ -120,14 +120,7 @@ final class CommitLink {
         let settings =
             SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
             + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
-        let link = PostgresLink(
-            self.state.settings.address,
-            application: "wakegate",
-            settings: settings,
-            firstHost: self.state.firstHost,
-            hostMilliseconds: StoreSettings.connectMilliseconds
-        )
-        self.session = Session(link)
+        self.session = Session(self.state, settings)
         self.phase = .connecting
     }
 
@@ -173,7 +166,7 @@ final class CommitLink {
         }
         self.phase = .idle
         self.failure = nil
-        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+        self.pause = RetryPause()
     }
 
     private func resolve(_ doubt: Commit, _ row: PostgresRows, _ holders: PostgresRows) {
@@ -410,8 +403,7 @@ final class CommitLink {
         let reason: ClusterFailure = self.state.isAttached ? .conflict : .refused(self.failure ?? .unknown)
         self.endJob(reason)
         self.close()
-        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
-        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+        self.retryAt = self.pause.next()
     }
 
     private func endJob(_ reason: ClusterFailure) {

@@ -83,14 +83,10 @@ final class ControlLink {
     /// Begins to attach the store.
     func connect() {
         self.patienceMilliseconds = StoreSettings.answerMilliseconds
-        let link = PostgresLink(
-            self.state.settings.address,
-            application: "wakegate",
-            settings: SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds),
-            firstHost: self.state.firstHost,
-            hostMilliseconds: StoreSettings.connectMilliseconds
+        self.session = Session(
+            self.state,
+            SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds)
         )
-        self.session = Session(link)
         self.phase = .attaching
     }
 

@@ -50,7 +50,7 @@ final class QuestionLink {
     /// Questions that were sent, in their order.
     private var sent: [Job] = []
     private var retryAt: Int64 = 0
-    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var pause = RetryPause()
 
     init(_ state: StoreState) {
         self.state = state
@@ -89,14 +89,7 @@ final class QuestionLink {
                 PostgresSetting("lock_timeout", "\(StoreSettings.questionLockMilliseconds)"),
                 PostgresSetting("statement_timeout", "\(self.state.settings.questionStatementMilliseconds)"),
             ]
-        let link = PostgresLink(
-            self.state.settings.address,
-            application: "wakegate",
-            settings: settings,
-            firstHost: self.state.firstHost,
-            hostMilliseconds: StoreSettings.connectMilliseconds
-        )
-        self.session = Session(link)
+        self.session = Session(self.state, settings)
         self.phase = .connecting
     }
 
@@ -120,7 +113,7 @@ final class QuestionLink {
             return self.ended(.fenced)
         }
         self.phase = .ready
-        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+        self.pause = RetryPause()
         let waiting = self.waiting
         self.waiting = []
         for job in waiting { self.send(job) }
@@ -263,8 +256,7 @@ final class QuestionLink {
         if !isMade { self.refuse(error) }
         self.session = nil
         self.phase = .closed
-        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
-        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+        self.retryAt = self.pause.next()
     }
 
     /// Ends the connection: every question fails, for this cause.

@@ -33,8 +33,15 @@ final class Session<Purpose> {
     private var isConnected = false
     private var hasUnsent = false
 
-    init(_ link: PostgresLink) {
-        self.link = link
+    /// Begins to make one of a store's connections.
+    init(_ state: StoreState, _ settings: [PostgresSetting]) {
+        self.link = PostgresLink(
+            state.settings.address,
+            application: "wakegate",
+            settings: settings,
+            firstHost: state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
     }
 
     var server: PostgresLink { self.link }
@@ -134,6 +141,17 @@ final class Session<Purpose> {
         var notifications: [PostgresNotification] = []
         while let notification = self.link.notification() { notifications.append(notification) }
         return notifications
+    }
+}
+
+/// The pauses between attempts to make a connection: each is twice as long as the one before, up to a second.
+struct RetryPause {
+    private var milliseconds = StoreSettings.pauseMilliseconds.lowerBound
+
+    /// Returns the moment of the next attempt, on the monotonic clock.
+    mutating func next() -> Int64 {
+        defer { self.milliseconds = min(self.milliseconds * 2, StoreSettings.pauseMilliseconds.upperBound) }
+        return SystemClock.monotonic + self.milliseconds
     }
 }
 

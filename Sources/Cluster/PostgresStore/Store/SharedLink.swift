@@ -44,7 +44,7 @@ final class SharedLink {
     private var session: Session<Purpose>?
     private var phase = State.closed
     private var retryAt: Int64 = 0
-    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var pause = RetryPause()
     private var events: [Event] = []
     private var notices = NoticeQueue()
     private var isNotifying = false
@@ -98,14 +98,7 @@ final class SharedLink {
     }
 
     private func connect() {
-        let link = PostgresLink(
-            self.state.settings.address,
-            application: "wakegate",
-            settings: SessionSetup.shared,
-            firstHost: self.state.firstHost,
-            hostMilliseconds: StoreSettings.connectMilliseconds
-        )
-        self.session = Session(link)
+        self.session = Session(self.state, SessionSetup.shared)
         self.phase = .connecting
     }
 
@@ -310,7 +303,7 @@ final class SharedLink {
         switch purpose {
         case .listen:
             if let failure = outcome.failure { return self.ended(failure) }
-            self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+            self.pause = RetryPause()
             // Notices before this moment were not heard.
             self.events.append(.news)
             self.notify()
@@ -330,8 +323,7 @@ final class SharedLink {
         let wasConnecting = !self.isWorking
         self.close()
         if wasConnecting { self.refuseAll(StoreError(failure)) }
-        self.retryAt = SystemClock.monotonic + self.pauseMilliseconds
-        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+        self.retryAt = self.pause.next()
     }
 
     /// The store is not attached any more. The engine has refused, or asks again for, everything that was not answered.

@@ -16,7 +16,7 @@ final class StoreThread {
     private var attachAt: Int64 = 0
     /// Until when every connection is to be ready.
     private var attachDeadline: Int64 = 0
-    private var pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+    private var pause = RetryPause()
     private var failure = StoreError.unknown
     /// The cause that the engine knows of; nil while the store is attached, or never was.
     private var told: String?
@@ -203,7 +203,7 @@ final class StoreThread {
         self.attachment = nil
         self.told = nil
         self.state.isAttached = true
-        self.pauseMilliseconds = StoreSettings.pauseMilliseconds.lowerBound
+        self.pause = RetryPause()
         let current = Attachment(
             number: attachment.number,
             topics: self.control.topics,
@@ -230,8 +230,7 @@ final class StoreThread {
         for link in self.links { link.detached(error) }
         self.questions.close(error)
         self.refuseWaiting(error)
-        self.attachAt = SystemClock.monotonic + self.pauseMilliseconds
-        self.pauseMilliseconds = min(self.pauseMilliseconds * 2, StoreSettings.pauseMilliseconds.upperBound)
+        self.attachAt = self.pause.next()
         if self.stopDeadline != nil { self.isOver = true }
         self.exchange.attempted(error)
     }
