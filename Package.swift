@@ -184,11 +184,17 @@ let tools: [Target] = [
         "CommandLineTool",
         in: "Tools",
         [
-            "BackgroundTransfers", "CProcess", "Gateway", "HTTPClient", "HTTPTransport", "Platform", "Policy",
-            "ServiceManager", "TransferAgent", "WakeWorker", "Wire",
+            "BackgroundTransfers", "CProcess", "HTTPClient", "Platform", "Policy", "WakeWorker", "Wire",
         ]
     ),
-    program("wakegate", in: "Tools", ["CommandLineTool", "Gateway", "HTTPTransport"]),
+    program(
+        "wakegate",
+        in: "Tools",
+        [
+            "CommandLineTool", "Gateway", "HTTPTransport", "Platform", "Policy", "ServiceManager", "TransferAgent",
+            "Wire",
+        ]
+    ),
 ]
 
 /// The programs that `deploy/bench` and the budgets measure.
@@ -321,7 +327,7 @@ let unitTests: [Target] = [
     tests(
         "CommandLineToolTests",
         in: "Tools",
-        ["BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "WakeWorker", "Wire"]
+        ["BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "WakeWorker", "Wire", "wakegate"]
     ),
 ]
 

@@ -34,8 +34,7 @@ enum FolderLayers {
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [
-            "Console", "Definition", "Parsing", "Documentation", "Server", "Simulate", "Size", "Keys", "Token",
-            "Client", "Views",
+            "Console", "Definition", "Parsing", "Documentation", "Simulate", "Size", "Client", "Views",
             "Tasks", "Topics", "Faults", "Worker", "Stats", "Transfers", ".",
         ],
         "WakeGateTestKit": [

@@ -9,6 +9,7 @@ enum ModuleImports {
         ],
         "FoundationEssentials": [
             "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "ServiceManager", "WakeWorker",
+            "wakegate",
         ],
         "Glibc": [
             "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "PostgresStore",

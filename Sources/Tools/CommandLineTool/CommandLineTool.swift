@@ -1,5 +1,5 @@
-import Gateway
 import Platform
+import Wire
 
 /// The program `wakegate`: reads a command line, runs the command, and says how it ended.
 package enum CommandLineTool {
@@ -7,14 +7,20 @@ package enum CommandLineTool {
     private static let lasting: Set = ["dev", "serve", "transfers", "worker"]
 
     /// Runs the words after the program's name and returns the exit status.
-    package static func run(_ words: [String], environment: CommandEnvironment) async -> Int32 {
+    ///
+    /// - Parameter commands: every command of the program.
+    package static func run(
+        _ words: [String],
+        commands: [CommandDefinition],
+        environment: CommandEnvironment
+    ) async -> Int32 {
         Descriptor.holdStandardOnes()
         do throws(CommandFailure) {
-            switch try CommandParser(CommandTable.all).parse(words) {
-            case .help: Console.out(HelpText.program(CommandTable.all))
+            switch try CommandParser(commands).parse(words) {
+            case .help: Console.out(HelpText.program(commands))
             case .helpOf(let command): Console.out(HelpText.command(command))
-            case .helpOfGroup(let word): Console.out(HelpText.group(word, CommandTable.all))
-            case .version: Console.out("wakegate \(wakeGateVersion) (commit \(wakeGateCommit ?? "unknown"))\n")
+            case .helpOfGroup(let word): Console.out(HelpText.group(word, commands))
+            case .version: Console.out("wakegate \(wakeGateVersion) (commit \(environment.commit ?? "unknown"))\n")
             case .run(let parsed):
                 let status = try await parsed.command.run(parsed, environment)
                 // A server's work does not hang on its ready line, nor a worker's on what its commands write.
@@ -29,20 +35,4 @@ package enum CommandLineTool {
             return error.status.rawValue
         }
     }
-}
-
-/// Every command of the program, in the order the help lists them.
-package enum CommandTable {
-    package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister,
-        .deviceRemove,
-        .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
-        .topicResume,
-        .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished,
-        .transferAdd, .transferList, .transferWait, .transferCancel, .transferTake, .transferSession, .keyAdd, .keyList,
-        .keyRemove,
-        .tokenIssue, .tokenList, .tokenRevoke, .contextAdd, .contextUse, .contextList, .contextShow, .contextRemove,
-        .health, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
-        .size, .completion { Self.all }, .manual { Self.all },
-    ]
 }

@@ -1,4 +1,4 @@
-import CommandLineTool
+package import CommandLineTool
 import Gateway
 import Glibc
 import HTTPTransport
@@ -8,12 +8,28 @@ struct Main {
     static func main() async {
         let environment = CommandEnvironment(
             programName: CommandLine.arguments.first ?? "wakegate",
-            runGateway: { try await GatewayProcess.run($0, source: $1, onReady: $2, onNews: $3) },
-            makeCertificates: DevelopmentCertificates.make,
+            commit: wakeGateCommit,
             signES256: { try ProviderKey.sign($0, keyFile: $1) }
         )
         // A reader that goes away is seen by the write that fails.
         _ = signal(SIGPIPE, SIG_IGN)
-        exit(await CommandLineTool.run(Array(CommandLine.arguments.dropFirst()), environment: environment))
+        let words = Array(CommandLine.arguments.dropFirst())
+        exit(await CommandLineTool.run(words, commands: CommandTable.all, environment: environment))
     }
+}
+
+/// Every command of the program, in the order the help lists them.
+package enum CommandTable {
+    package static let all: [CommandDefinition] = [
+        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister,
+        .deviceRemove,
+        .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
+        .topicResume,
+        .taskSubmit, .taskList, .taskCancel, .taskLaunch, .taskExpire, .taskFinished,
+        .transferAdd, .transferList, .transferWait, .transferCancel, .transferTake, .transferSession, .keyAdd, .keyList,
+        .keyRemove,
+        .tokenIssue, .tokenList, .tokenRevoke, .contextAdd, .contextUse, .contextList, .contextShow, .contextRemove,
+        .health, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
+        .size, .completion { Self.all }, .manual(of: { Self.all }, keys: KeyManual.all),
+    ]
 }

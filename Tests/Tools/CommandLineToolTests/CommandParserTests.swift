@@ -1,6 +1,7 @@
 import CommandLineTool
 import Foundation
 import Testing
+import wakegate
 
 @Suite("Reading command lines")
 struct CommandParserTests {

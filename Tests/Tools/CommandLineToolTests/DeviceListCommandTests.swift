@@ -1,6 +1,7 @@
 import CommandLineTool
 import Testing
 import Wire
+import wakegate
 
 struct DeviceListCommandTests {
     private func parsed(_ line: String) throws -> ParsedCommand {

@@ -1,6 +1,7 @@
 import CommandLineTool
 import Testing
 import Wire
+import wakegate
 
 @Suite("What is shown of what happens")
 struct EventTextTests {

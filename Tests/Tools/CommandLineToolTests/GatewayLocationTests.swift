@@ -2,6 +2,7 @@ import CommandLineTool
 import Foundation
 import HTTPClient
 import Testing
+import wakegate
 
 @Suite("Where a client command finds its gateway")
 struct GatewayLocationTests {

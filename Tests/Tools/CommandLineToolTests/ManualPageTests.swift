@@ -1,11 +1,12 @@
 import CommandLineTool
 import Gateway
 import Testing
+import wakegate
 
 @Suite("Manual pages made from the definitions")
 struct ManualPageTests {
     private func page(_ name: String) throws -> String {
-        try #require(ManualPage.all(of: CommandTable.all).first { $0.name == name }).text
+        try #require(ManualPage.all(of: CommandTable.all, keys: KeyManual.all).first { $0.name == name }).text
     }
 
     @Test("Each command's page shows every option and argument", arguments: CommandTable.all.map(\.name))
@@ -39,9 +40,9 @@ struct ManualPageTests {
 
     @Test("Pages refer to pages that are there, and each has a file of its own")
     func references() throws {
-        let names = Set(ManualPage.all(of: CommandTable.all).map { "\($0.name) \($0.section)" })
-        #expect(names.count == ManualPage.all(of: CommandTable.all).count)
-        for page in ManualPage.all(of: CommandTable.all) {
+        let names = Set(ManualPage.all(of: CommandTable.all, keys: KeyManual.all).map { "\($0.name) \($0.section)" })
+        #expect(names.count == ManualPage.all(of: CommandTable.all, keys: KeyManual.all).count)
+        for page in ManualPage.all(of: CommandTable.all, keys: KeyManual.all) {
             for line in page.text.split(separator: "\n") where line.contains("Xr ") {
                 let words = line.split(separator: " ")
                 let index = try #require(words.firstIndex { $0 == ".Xr" || $0 == "Xr" })

@@ -1,6 +1,7 @@
 import CommandLineTool
 import Foundation
 import Testing
+import wakegate
 
 @Suite("The token of a provider")
 struct ProviderTokenTests {

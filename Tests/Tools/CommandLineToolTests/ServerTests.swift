@@ -3,6 +3,7 @@ import Foundation
 import Gateway
 import Glibc
 import Testing
+import wakegate
 
 @Suite("What servers leave for others")
 struct ServerTests {

@@ -1,6 +1,7 @@
 import CommandLineTool
 import HTTPClient
 import Testing
+import wakegate
 
 @Suite("Command lines about background tasks", .timeLimit(.minutes(15)))
 struct TaskCommandTests {

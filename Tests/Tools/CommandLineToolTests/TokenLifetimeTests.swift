@@ -1,5 +1,6 @@
 import CommandLineTool
 import Testing
+import wakegate
 
 @Suite("How long a token is good")
 struct TokenLifetimeTests {

@@ -3,6 +3,7 @@ import CommandLineTool
 import Foundation
 import Testing
 import Wire
+import wakegate
 
 @Suite("What is told of transfers", .timeLimit(.minutes(15)))
 struct TransferTextTests {

@@ -1,17 +1,11 @@
 internal import CCommit
 
-/// The version that `wakegate --version`, `/version` and the manuals show.
-package let wakeGateVersion = "0.1.0"
-
 /// The commit that the program was built of, such as `1a2b3c4d5e6f`, with `-dirty` behind it where files were changed;
 /// nil where the build was not told, as `deploy/build` tells it.
 package let wakeGateCommit: String? = {
     let name = unsafe String(cString: wakegate_commit())
     return name.isEmpty ? nil : name
 }()
-
-/// The day of that version, as the manuals show it.
-package let wakeGateReleaseDate = "November 21, 2026"
 
 /// How this binary was built.
 package enum BuildKind {

@@ -84,7 +84,7 @@ enum ContextCommands {
             }
             throw .usage("\(option) is \"\(url)\"; write a URL such as https://127.0.0.1:2197")
         }
-        let absolute = { (option: String) in parsed.text(option).map { StateFolder.absolute($0) } }
+        let absolute = { (option: String) in parsed.text(option).map { CommandFile.absolute($0) } }
         let (path, file) = try self.file()
         var changed = file
         changed.contexts[name] = GatewayContext(

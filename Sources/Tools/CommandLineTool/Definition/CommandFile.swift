@@ -1,8 +1,15 @@
+import FoundationEssentials
 import Glibc
 import Platform
 
 /// The files that command lines name.
-enum CommandFile {
+package enum CommandFile {
+    /// The path without `.`, `..` and a relative beginning.
+    package static func absolute(_ path: String) -> String {
+        let whole = URL(fileURLWithPath: path).standardizedFileURL.path(percentEncoded: false)
+        return whole.count > 1 && whole.hasSuffix("/") ? String(whole.dropLast()) : whole
+    }
+
     /// The bytes of a file, or of a pipe.
     ///
     /// - Parameters:

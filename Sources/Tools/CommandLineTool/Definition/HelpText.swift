@@ -1,4 +1,4 @@
-import Gateway
+import Wire
 
 /// The help, made from the definitions.
 package enum HelpText {

@@ -1,5 +1,3 @@
-import Gateway
-
 /// One option of a command, as the parser, the help, the manual and the completions know it.
 package struct OptionDefinition: Sendable {
     /// What an option's value must be.
@@ -82,21 +80,4 @@ extension OptionDefinition {
         and that over a `wakegate dev` that runs in this folder. Where --gateway or WAKEGATE_URL says the gateway,
         nothing of the context in use is shown to it; --context NAME wins over the variables.
         """
-
-    /// Options of both servers.
-    package static let server = [
-        OptionDefinition("--edge", "ADDRESS", "where providers and workers connect; off for none", isRepeatable: true),
-        OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),
-        OptionDefinition("--plain", "ADDRESS", "the edge in cleartext, for tests; off for none", isRepeatable: true),
-        OptionDefinition("--state", "DIR", "the state folder"),
-        OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
-        OptionDefinition(
-            "--set",
-            "KEY=VALUE",
-            "set any configuration key, such as policy.launchInterval=600",
-            value: .setting,
-            isRepeatable: true,
-            words: ConfigurationKey.all.map { "\($0.name)=" }
-        ),
-    ]
 }

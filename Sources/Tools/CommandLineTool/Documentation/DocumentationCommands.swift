@@ -17,19 +17,24 @@ extension CommandDefinition {
                 folder of $fpath. fish: put them into ~/.config/fish/completions/wakegate.fish.
                 """
             ],
-            run: DocumentationCommands(commands: commands).completion
+            run: DocumentationCommands(commands: commands, keys: []).completion
         )
     }
 
-    /// - Parameter commands: every command of the program, this one among them.
-    package static func manual(of commands: @escaping @Sendable () -> [CommandDefinition]) -> CommandDefinition {
+    /// - Parameters:
+    ///   - commands: every command of the program, this one among them.
+    ///   - keys: the keys of the gateway's configuration.
+    package static func manual(
+        of commands: @escaping @Sendable () -> [CommandDefinition],
+        keys: [KeyManual]
+    ) -> CommandDefinition {
         CommandDefinition(
             "manual",
             "write the manual's pages into a folder, for man",
             arguments: [ArgumentDefinition("DIR", "the folder, such as /usr/local/share/man")],
             example: "wakegate manual ~/.local/share/man",
             notes: ["The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc."],
-            run: DocumentationCommands(commands: commands).manual
+            run: DocumentationCommands(commands: commands, keys: keys).manual
         )
     }
 }
@@ -52,6 +57,8 @@ enum CompletedShell: String, CaseIterable {
 struct DocumentationCommands: Sendable {
     /// Every command of the program.
     let commands: @Sendable () -> [CommandDefinition]
+    /// The keys of the gateway's configuration.
+    let keys: [KeyManual]
 
     func completion(
         _ parsed: ParsedCommand,
@@ -71,7 +78,7 @@ struct DocumentationCommands: Sendable {
         _ environment: CommandEnvironment
     ) async throws(CommandFailure) -> Int32 {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
-        for page in ManualPage.all(of: self.commands()) {
+        for page in ManualPage.all(of: self.commands(), keys: self.keys) {
             let file = folder.appendingPathComponent(page.path)
             // Where there can be no such folder, neither can there be the file: its error says why.
             try? FileManager.default.createDirectory(

@@ -1,5 +1,4 @@
-import Gateway
-import Policy
+import Wire
 
 /// A page of the manual, made from the definitions.
 package struct ManualPage: Sendable {
@@ -13,8 +12,10 @@ package struct ManualPage: Sendable {
     package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
 
     /// Every page: of the program, of each of its commands, and of the configuration file.
-    package static func all(of commands: [CommandDefinition]) -> [ManualPage] {
-        [self.program(commands)] + commands.map { self.command($0) } + [self.configuration]
+    ///
+    /// - Parameter keys: the keys of the configuration file.
+    package static func all(of commands: [CommandDefinition], keys: [KeyManual]) -> [ManualPage] {
+        [self.program(commands)] + commands.map { self.command($0) } + [self.configuration(keys)]
     }
 
     /// The name of a command's page.
@@ -179,7 +180,7 @@ extension ManualPage {
 // MARK: The configuration
 
 extension ManualPage {
-    private static let configuration: ManualPage = {
+    private static func configuration(_ keys: [KeyManual]) -> ManualPage {
         var page = Self.head("wakegate.json5", 5, "configuration of a WakeGate gateway")
         page.macro("Sh", "DESCRIPTION")
         page.paragraphs(
@@ -193,7 +194,7 @@ extension ManualPage {
         page.paragraphs("`wakegate serve --config FILE --check` names every fault of a file.")
         page.macro("Sh", "KEYS")
         page.raw(".Bl -tag -width Ds")
-        for key in KeyManual.all {
+        for key in keys {
             page.macro("It", "Va", MdocText.argument(key.name))
             page.paragraphs("\(key.summary): \(key.requirement).")
             page.paragraphs(key.defaultText.map { "Default: \($0)." } ?? "It has no default.")
@@ -219,5 +220,5 @@ extension ManualPage {
         )
         Self.seeAlso([("wakegate", 1), ("wakegate-serve", 1)], in: &page)
         return ManualPage(name: "wakegate.json5", section: 5, text: page.text)
-    }()
+    }
 }

@@ -1,4 +1,3 @@
-import Gateway
 import HTTPClient
 package import Wire
 

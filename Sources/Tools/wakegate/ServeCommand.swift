@@ -1,3 +1,4 @@
+package import CommandLineTool
 import Gateway
 import Glibc
 import HTTPTransport
@@ -64,10 +65,10 @@ package enum ServeCommand {
         let settings = ServerSettings.settings(parsed)
         let source = ConfigurationSource(reloadsOnHangup: true) { () throws(ConfigurationError) in
             var read = try self.read(file: file, settings: settings, base: GatewayConfiguration(), sockets)
-            if self.needsStateFolder(read) { read.stateFolder = StateFolder.absolute(read.stateFolder) }
+            if self.needsStateFolder(read) { read.stateFolder = CommandFile.absolute(read.stateFolder) }
             return read
         }
-        return try await self.run(configuration, source, environment) { Console.out(json: ReadyLine.text($0)) }
+        return try await self.run(configuration, source) { Console.out(json: ReadyLine.text($0)) }
     }
 
     /// Before anything is opened: much of what opens files traps where it cannot.
@@ -112,7 +113,7 @@ package enum ServeCommand {
             return [ConfigurationFault(key: "state", problem: fault.problem, remedy: fault.remedy)]
         }
         var absolute = configuration
-        absolute.stateFolder = StateFolder.absolute(configuration.stateFolder)
+        absolute.stateFolder = CommandFile.absolute(configuration.stateFolder)
         let store = GatewayStore(absolute)
         if let fault = store.historyKeyFault {
             return [ConfigurationFault(key: "state", problem: fault, remedy: "see to the key first")]
@@ -196,21 +197,44 @@ package enum ServeCommand {
         return "\(what) \(count):\n" + faults.map { "  \($0)" }.joined(separator: "\n")
     }
 
+    /// Runs a gateway until it is told to stop.
+    ///
+    /// - Parameters:
+    ///   - onNews: receives what happens at the gateway, on a thread for nothing else, and returns false when it could
+    ///     not be told for now. Without it, nothing is noted.
+    ///   - onReady: called once when the gateway accepts.
+    /// - Returns: the exit status.
     static func run(
         _ configuration: GatewayConfiguration,
         _ source: ConfigurationSource,
-        _ environment: CommandEnvironment,
-        onNews: CommandEnvironment.OnNews? = nil,
-        onReady: @escaping CommandEnvironment.OnReady
+        onNews: (@Sendable (LiveNews) -> Bool)? = nil,
+        onReady: @escaping @Sendable (BoundAddresses) -> Void
     ) async throws(CommandFailure) -> Int32 {
         do {
-            return try await environment.runGateway(configuration, source, onReady, onNews)
-        } catch let failure as CommandFailure {
-            throw failure
+            return try await GatewayProcess.run(configuration, source: source, onReady: onReady, onNews: onNews)
         } catch {
             throw CommandFailure(.failed, "\(error)")
         }
     }
+}
+
+extension OptionDefinition {
+    /// Options of both servers.
+    static let server = [
+        OptionDefinition("--edge", "ADDRESS", "where providers and workers connect; off for none", isRepeatable: true),
+        OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),
+        OptionDefinition("--plain", "ADDRESS", "the edge in cleartext, for tests; off for none", isRepeatable: true),
+        OptionDefinition("--state", "DIR", "the state folder"),
+        OptionDefinition("--accept-loss", "", "start on a journal that lacks what was committed last, once"),
+        OptionDefinition(
+            "--set",
+            "KEY=VALUE",
+            "set any configuration key, such as policy.launchInterval=600",
+            value: .setting,
+            isRepeatable: true,
+            words: ConfigurationKey.all.map { "\($0.name)=" }
+        ),
+    ]
 }
 
 /// What the servers' command line says about the configuration.

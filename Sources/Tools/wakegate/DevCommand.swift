@@ -1,5 +1,7 @@
+package import CommandLineTool
 package import Gateway
 import Glibc
+import HTTPTransport
 import Platform
 import Policy
 import Wire
@@ -98,8 +100,8 @@ package enum DevCommand {
         if let file = parsed.text("--faults") { configuration.faultRules = try self.faultRules(file) }
         let folder = try StateFolder(configuration.stateFolder)
         configuration.stateFolder = folder.path
-        let certificates = StateFolder.absolute(parsed.text("--certs") ?? folder.path)
-        if makesCertificates { try self.makeCertificates(in: certificates, environment) }
+        let certificates = CommandFile.absolute(parsed.text("--certs") ?? folder.path)
+        if makesCertificates { try self.makeCertificates(in: certificates) }
         self.addFiles(to: &configuration, certificates: makesCertificates ? certificates : nil)
         try ServeCommand.check(configuration)
         let settings = ServerSettings.settings(parsed)
@@ -111,12 +113,12 @@ package enum DevCommand {
             return read
         }
         let name = environment.programName
-        let isDefault = folder.path == StateFolder.absolute(GatewayFile.defaultFolder)
-        let asksForOwn = configuration.clientCAFile.map { StateFolder.absolute($0) } == "\(certificates)/ca.pem"
+        let isDefault = folder.path == CommandFile.absolute(GatewayFile.defaultFolder)
+        let asksForOwn = configuration.clientCAFile.map { CommandFile.absolute($0) } == "\(certificates)/ca.pem"
         let launchInterval = configuration.policy.launchInterval
         let isQuiet = parsed.isSet("--quiet")
         defer { GatewayFile.remove(from: folder.path) }
-        return try await ServeCommand.run(configuration, source, environment, onNews: isQuiet ? nil : self.show) {
+        return try await ServeCommand.run(configuration, source, onNews: isQuiet ? nil : self.show) {
             addresses in
             let file = GatewayFile(pid: getpid(), addresses: addresses, ca: "\(certificates)/ca.pem")
             do {
@@ -162,13 +164,10 @@ package enum DevCommand {
         }
     }
 
-    private static func makeCertificates(
-        in folder: String,
-        _ environment: CommandEnvironment
-    ) throws(CommandFailure) {
+    private static func makeCertificates(in folder: String) throws(CommandFailure) {
         do {
             if !FileSystem.exists(folder) { try? FileSystem.makeFolder(folder, mode: 0o700) }
-            try environment.makeCertificates(folder)
+            try DevelopmentCertificates.make(in: folder)
         } catch {
             throw CommandFailure(
                 .failed,

@@ -1,3 +1,4 @@
+package import CommandLineTool
 import Gateway
 import Wire
 

@@ -1,5 +1,4 @@
 import FoundationEssentials
-package import Gateway
 import Glibc
 import Platform
 
@@ -7,31 +6,20 @@ import Platform
 package struct GatewayFile: Codable, Hashable, Sendable {
     /// The gateway's process.
     package var pid: Int32
+    /// The absolute path of the authority's certificate.
+    package var ca: String
     /// The first address of each listener; nil when it is off.
     package var edge: String?
     package var admin: String?
     package var plain: String?
-    /// The absolute path of the authority's certificate.
-    package var ca: String
 
     package static let name = "gateway.json"
     /// The state folder of `wakegate dev` that client commands look into.
     package static let defaultFolder = ".wakegate"
 
-    package init(pid: Int32, addresses: BoundAddresses, ca: String) {
+    package init(pid: Int32, ca: String) {
         self.pid = pid
-        self.edge = addresses.edge.addresses.first.map(Self.reachable)
-        self.admin = addresses.admin.addresses.first.map(Self.reachable)
-        self.plain = addresses.plain.addresses.first.map(Self.reachable)
         self.ca = ca
-    }
-
-    /// The address by which this machine reaches a listener: loopback for one that listens on every address.
-    private static func reachable(_ address: String) -> String {
-        guard let (host, port) = ListenSetting.hostAndPort(address), host == "0.0.0.0" || host == "::" else {
-            return address
-        }
-        return "127.0.0.1:\(port)"
     }
 
     /// Writes the file whole, so that no reader sees half of it.

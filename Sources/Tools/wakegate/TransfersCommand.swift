@@ -1,7 +1,9 @@
+package import CommandLineTool
 import Gateway
 import Platform
 import ServiceManager
 import TransferAgent
+import Wire
 
 extension CommandDefinition {
     package static let transfers = CommandDefinition(

@@ -1,3 +1,4 @@
+package import CommandLineTool
 import Gateway
 import Platform
 
@@ -53,7 +54,7 @@ enum ImportCommand {
                 "store names no database; write store: \(DatabaseAddress.requirement) in the configuration"
             )
         }
-        guard FileSystem.exists(StateFolder.absolute(from)) else {
+        guard FileSystem.exists(CommandFile.absolute(from)) else {
             throw CommandFailure(.failed, "there is no folder \(from); name the state folder with --from STATE")
         }
         // Held until this process ends: no gateway starts on the folder meanwhile.
