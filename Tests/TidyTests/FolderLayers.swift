@@ -34,8 +34,8 @@ enum FolderLayers {
         "WakeWorker": ["Gateway", "Notification", "Device", "Tasks", "Session", "."],
         "BackgroundTransfers": ["Transfer", "Agent", "Events", "."],
         "CommandLineTool": [
-            "Console", "Definition", "Parsing", "Documentation", "Simulate", "Size", "Client", "Views",
-            "Tasks", "Topics", "Faults", "Worker", "Stats", "Transfers", ".",
+            "Console", "Definition", "Parsing", "Documentation", "Simulate", "Size", "Client", "Views", "Tasks",
+            "Worker", "Stats", "Transfers", ".",
         ],
         "WakeGateTestKit": [
             ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",

@@ -68,7 +68,7 @@ enum OneWay {
             name: "terminal controls",
             words: ["Console.draw(", "Console.drawError("],
             homes: [
-                "CommandLineTool/Terminal.swift", "CommandLineTool/TaskWaitSession.swift",
+                "CommandLineTool/Terminal.swift", "CommandLineTool/TaskWait.swift",
                 "CommandLineTool/TransferWaiting.swift",
             ],
             remedy: "write text with `Console.out` or `Console.error`, which filter what a terminal would obey"

@@ -62,3 +62,56 @@ extension JSONValue {
         return []
     }
 }
+
+/// A list that a gateway tells page by page, shown as one.
+struct ListPages {
+    /// The most rows of a page.
+    private static let pageMax = 1000
+
+    /// The member of an answer that has its rows.
+    let member: String
+    /// Said when the list is empty.
+    let nothing: String
+    /// The path of a page of at most `limit` rows, behind a place if one is named.
+    let path: (_ limit: Int, _ after: String?) -> String
+    /// The lines of a page, the first with the head of the table.
+    let text: (_ rows: [JSONValue], _ withHead: Bool) -> String
+
+    /// Shows as many rows as `--limit` says, a hundred without it, behind `--after`; with `--json` the answers.
+    func show(_ parsed: ParsedCommand) throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let client = try location.client()
+        let isJSON = parsed.isSet("--json")
+        var after = parsed.text("--after")
+        var left = parsed.integer("--limit") ?? 100
+        var isEmpty = true
+        repeat {
+            let request = location.request("GET", self.path(min(left, Self.pageMax), after))
+            let response = try location.answer(request, with: client)
+            let answer = try GatewayAnswer.object(response)
+            let rows = answer[self.member]?.elements ?? []
+            if isJSON {
+                Console.out(json: response.text)
+            } else {
+                Console.out(self.text(rows, isEmpty))
+            }
+            isEmpty = isEmpty && rows.isEmpty
+            left -= rows.count
+            after = answer["next"]?.text
+        } while after != nil && left > 0
+        guard !isJSON else { return 0 }
+        if isEmpty { Console.error("wakegate: \(self.nothing)") }
+        if let after { Console.error("wakegate: there may be more; go on with --after \(after)") }
+        return 0
+    }
+
+    /// The query of a page: the options that are given, each by its own name, and the page.
+    static func query(_ parsed: ParsedCommand, _ names: [String], limit: Int, after: String?) -> [String] {
+        var query = names.compactMap { name in
+            parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
+        }
+        query.append("limit=\(limit)")
+        if let after { query.append("after=\(URLPath.component(after))") }
+        return query
+    }
+}

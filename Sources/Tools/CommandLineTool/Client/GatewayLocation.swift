@@ -246,3 +246,149 @@ package struct GatewayLocation: Sendable {
         }
     }
 }
+
+/// Where a client command's settings come from: options, variables, a context, a running `wakegate dev`.
+struct LocationSources {
+    private(set) var url = ""
+    /// What says the URL, for messages.
+    private(set) var urlName = ""
+    private(set) var authority: String?
+    /// What names the authority's file, for messages.
+    private(set) var authorityName = "--ca"
+    private(set) var certificate: String?
+    private(set) var key: String?
+    /// What names the files of certificate and key, for messages.
+    private(set) var certificateName = "--cert"
+    private(set) var keyName = "--key"
+    private(set) var proof = GatewayLocation.Proof.none
+
+    /// Looks at each in turn; the first that says something wins.
+    ///
+    /// A context counts as a whole: where the URL is said otherwise nothing of it is shown to that gateway, unless the
+    /// command line names the context.
+    init(
+        _ parsed: ParsedCommand,
+        side: GatewayLocation.Side,
+        option: String,
+        folder: String,
+        variables: [String: String]
+    ) throws(CommandFailure) {
+        let named = parsed.text("--context")
+        let variable = { (name: String) in variables[name].flatMap { $0.isEmpty ? nil : $0 } }
+        self.readOptions(parsed)
+        var context: GatewayContext?
+        if let given = parsed.text(option) {
+            (self.url, self.urlName) = (given, option)
+        } else if named == nil, let given = variable(OptionDefinition.variables.url) {
+            (self.url, self.urlName) = (given, OptionDefinition.variables.url)
+        } else if let found = try Self.context(named, variables) {
+            context = found.context
+            self.urlName = "the context \(found.name)"
+            self.url = try found.context.url(side, of: found.name)
+        } else if let file = GatewayFile.running(in: folder), let found = Self.url(in: file, side: side) {
+            (self.url, self.urlName) = (found, GatewayFile.name)
+            if self.authority == nil, variable(OptionDefinition.variables.authority) == nil { self.authority = file.ca }
+        } else {
+            (self.url, self.urlName) = (side == .edge ? "https://127.0.0.1:2197" : "http://127.0.0.1:9197", option)
+        }
+        if context == nil, let named { context = try Self.context(named, variables)?.context }
+        if named != nil { self.take(context) }
+        if self.authority == nil, let path = variable(OptionDefinition.variables.authority) {
+            (self.authority, self.authorityName) = (path, OptionDefinition.variables.authority)
+        }
+        if self.proof == .none, let token = variable(OptionDefinition.variables.token) { self.proof = .token(token) }
+        self.take(context)
+        guard !parsed.isSet("--token-file") || !parsed.isSet("--token") else {
+            throw .usage("--token and --token-file were both given; give one of them")
+        }
+    }
+
+    private mutating func readOptions(_ parsed: ParsedCommand) {
+        self.authority = parsed.text("--ca")
+        self.certificate = parsed.text("--cert")
+        self.key = parsed.text("--key")
+        if let path = parsed.text("--token-file") {
+            self.proof = .file(path)
+        } else if let token = parsed.text("--token") {
+            self.proof = .token(token)
+        }
+    }
+
+    /// Takes from a context what nothing else says.
+    private mutating func take(_ context: GatewayContext?) {
+        guard let context else { return }
+        if self.authority == nil, let authority = context.ca {
+            (self.authority, self.authorityName) = (authority, "the context")
+        }
+        if self.certificate == nil {
+            if self.key == nil { (self.key, self.keyName) = (context.key, "the context") }
+            (self.certificate, self.certificateName) = (context.cert, "the context")
+        }
+        if self.proof == .none {
+            self.proof = context.tokenFile.map { .file($0) } ?? context.token.map { .token($0) } ?? .none
+        }
+    }
+
+    /// The context that the command line names, or the one in use.
+    private static func context(
+        _ name: String?,
+        _ variables: [String: String]
+    ) throws(CommandFailure) -> (name: String, context: GatewayContext)? {
+        guard let path = ContextFile.path(variables) else { return nil }
+        let file = try ContextFile.read(path)
+        guard let name = name ?? file.current else { return nil }
+        guard let context = file.contexts[name] else { throw file.unknown(name) }
+        return (name, context)
+    }
+
+    private static func url(in file: GatewayFile, side: GatewayLocation.Side) -> String? {
+        func joined(_ scheme: String, _ address: String?) -> String? {
+            address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
+        }
+        let edge = joined("https", file.edge) ?? joined("http", file.plain)
+        let admin = joined("http", file.admin)
+        return side == .edge ? edge : admin ?? edge
+    }
+}
+
+/// `gateway.json` in the state folder of a running `wakegate dev`: how client commands find it.
+package struct GatewayFile: Codable, Hashable, Sendable {
+    /// The gateway's process.
+    package var pid: Int32
+    /// The absolute path of the authority's certificate.
+    package var ca: String
+    /// The first address of each listener; nil when it is off.
+    package var edge: String?
+    package var admin: String?
+    package var plain: String?
+
+    package static let name = "gateway.json"
+    /// The state folder of `wakegate dev` that client commands look into.
+    package static let defaultFolder = ".wakegate"
+
+    package init(pid: Int32, ca: String) {
+        self.pid = pid
+        self.ca = ca
+    }
+
+    /// Writes the file whole, so that no reader sees half of it.
+    package func write(in folder: String) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let bytes = Array(try encoder.encode(self))
+        try OrdinaryFile.replace("\(folder)/\(Self.name)", with: bytes, mode: 0o644, isSynced: false)
+    }
+
+    /// The file of the gateway that runs from `folder`; nil when there is none, or when its process is gone.
+    package static func running(in folder: String) -> GatewayFile? {
+        guard let data = try? Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(self.name)")),
+            let file = try? JSONDecoder().decode(GatewayFile.self, from: data), file.pid > 0
+        else { return nil }
+        return kill(file.pid, 0) == 0 || errno == EPERM ? file : nil
+    }
+
+    /// Removes the file; a missing one is fine.
+    package static func remove(from folder: String) {
+        try? FileSystem.remove("\(folder)/\(self.name)")
+    }
+}

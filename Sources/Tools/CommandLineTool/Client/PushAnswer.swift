@@ -1,3 +1,4 @@
+import Glibc
 package import HTTPClient
 package import Wire
 
@@ -91,4 +92,141 @@ package enum PushStatus: Int32, Sendable {
     case refused = 1
     /// Every push was accepted, and one of them wakes nobody.
     case wakesNobody = 2
+}
+
+/// What the answer to a push means, and what to do about it.
+package struct PushAdvice: Sendable {
+    private let device: String
+    private let topic: String
+    private let expiration: String?
+    private let showsProviderToken: Bool
+
+    /// - `device`: the token that was pushed to.
+    /// - `expiration`: `--expiration`, as it was given.
+    /// - `showsProviderToken`: whether a provider token was signed.
+    package init(device: String, topic: String, expiration: String?, showsProviderToken: Bool) {
+        self.device = device
+        self.topic = topic
+        self.expiration = expiration
+        self.showsProviderToken = showsProviderToken
+    }
+
+    /// The words for an answer; nil for one that needs none.
+    package func text(_ answer: PushAnswer) -> String? {
+        if answer.isAccepted { return self.accepted(answer.outcome) }
+        guard let reason = answer.reason else {
+            return "no gateway answers like that; see whether --gateway names the edge of one"
+        }
+        return self.request(reason) ?? self.proof(reason) ?? self.gateway(reason)
+    }
+
+    private func accepted(_ disposition: String) -> String? {
+        switch disposition {
+        case "no-wake":
+            "no-wake: its aps has no \"content-available\": 1, so it is counted and wakes nobody; "
+                + "a silent push is --payload '\(PushPayloadOption.silent)'"
+        case "discarded" where self.expiration == "0":
+            "discarded: --expiration 0 is now or never, and the device may not be woken now; "
+                + "`wakegate stats --device \(self.device)` says why"
+        case "discarded":
+            "discarded: it had expired when it came; give --expiration a UNIX time to come, or leave it out"
+        default: nil
+        }
+    }
+
+    // MARK: Refused
+
+    /// What is wrong with the request itself.
+    private func request(_ reason: APNSReason) -> String? {
+        switch reason {
+        case .badDeviceToken: self.badDeviceToken
+        case .badCollapseId: "--collapse-id is longer than 64 bytes; write a shorter one"
+        case .badExpirationDate: "--expiration is no UNIX time in seconds; write 0, or such as \"$(date -d 1hour +%s)\""
+        case .badMessageId:
+            "--apns-id is no UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
+        case .badPriority: "--priority is 10, 5 or 1; a background push has 5 where strictBackgroundPriority is set"
+        case .badTopic:
+            "\"\(self.topic)\" is no topic; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"
+        case .deviceTokenNotForTopic:
+            "the device belongs to another topic than \(self.topic); `wakegate stats --device \(self.device)` names it"
+        case .invalidPushType: "--push-type is none that APNs has; write background, or leave it out"
+        case .missingTopic: "the push names no topic; write --topic TOPIC"
+        case .missingDeviceToken: "the push names no device; write its token"
+        case .payloadEmpty: "the payload is empty, or no JSON object; a silent push is '\(PushPayloadOption.silent)'"
+        case .payloadTooLarge: "a payload has 4096 bytes at most, of --push-type voip 5120; send less"
+        case .badDryRun, .duplicateHeaders, .methodNotAllowed:
+            "no `wakegate push` sends that; see whether the gateway is of another version, or something is between"
+        case .badPath:
+            "no push is taken here: this is the admin listener, or no gateway; name the edge, port 2197 by default"
+        case .unregistered, .expiredToken:
+            "the device was removed; a provider forgets its token. `wakegate device register \(self.device) --topic "
+                + "\(self.topic)` brings it back"
+        case .idleTimeout, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .expiredProviderToken,
+            .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken,
+            .badEnvironmentKeyIdInToken, .tooManyProviderTokenUpdates, .tooManyRequests, .internalServerError,
+            .serviceUnavailable, .shutdown:
+            nil
+        }
+    }
+
+    private var badDeviceToken: String {
+        let isHexadecimal = self.device.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
+        guard isHexadecimal, self.device.utf8.count.isMultiple(of: 2), (32...200).contains(self.device.utf8.count)
+        else {
+            return "\"\(self.device)\" is no device token: an even number of hexadecimal digits, 32 to 200 of them"
+        }
+        return "no device is registered under this token; `wakegate device register \(self.device) --topic "
+            + "\(self.topic)` does it, and registration: \"open\" takes every token"
+    }
+
+    /// What is wrong with who sends it.
+    private func proof(_ reason: APNSReason) -> String? {
+        switch reason {
+        case .invalidProviderToken:
+            self.showsProviderToken
+                ? "the gateway takes no such provider token, and tells clients no more, as APNs; its log says which it "
+                    + "is, key id, team or key (providerTokenRefused), and `wakegate key list` shows what it takes"
+                : "what was shown is no provider token; sign one with --provider-key FILE --team TEAM --key-id ID"
+        case .missingProviderToken:
+            "the gateway asks providers who they are; write --provider-key FILE --team TEAM --key-id ID, or --cert FILE"
+        case .expiredProviderToken:
+            "the token's time is over an hour from the gateway's; see to both clocks (`timedatectl`)"
+        case .badEnvironmentKeyIdInToken:
+            "the key is for the other environment of APNs; `wakegate key list` shows for which"
+        case .unrelatedKeyIdInToken: "the connection has shown a key of other topics before; use one connection a key"
+        case .tooManyProviderTokenUpdates:
+            "the connection has changed its token within 20 minutes; go on with the one it had"
+        case .topicDisallowed:
+            "the key or certificate may not push to \(self.topic); `wakegate key list` shows its topics"
+        case .badCertificate, .badCertificateEnvironment:
+            "the gateway does not take this client certificate, and its log says why (clientCertificate)"
+        case .forbidden:
+            "this listener takes no requests for that host or from this machine; write its address, 127.0.0.1 for one, "
+                + "in --gateway, or let `wakegate dev --network` name this machine's network"
+        case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
+            .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType, .missingDeviceToken,
+            .missingTopic, .payloadEmpty, .badPath, .methodNotAllowed, .expiredToken, .unregistered, .payloadTooLarge,
+            .tooManyRequests, .internalServerError, .serviceUnavailable, .shutdown, .badDryRun:
+            nil
+        }
+    }
+
+    /// What is wrong with the gateway.
+    private func gateway(_ reason: APNSReason) -> String? {
+        switch reason {
+        case .tooManyRequests: "too many pushes at a time, of this key or to this device; send them slower"
+        case .shutdown: "the gateway is stopping; send it again when it is there, after retry-after seconds"
+        case .serviceUnavailable:
+            "the gateway cannot store, or is full; its log says which, and `wakegate health` when it is well again"
+        case .internalServerError: "the gateway failed; its log says how"
+        case .idleTimeout: "the connection was idle for too long; send the push again"
+        case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
+            .deviceTokenNotForTopic, .duplicateHeaders, .invalidPushType, .missingDeviceToken, .missingTopic,
+            .payloadEmpty, .topicDisallowed, .badCertificate, .badCertificateEnvironment, .expiredProviderToken,
+            .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyIdInToken,
+            .badEnvironmentKeyIdInToken, .badPath, .methodNotAllowed, .expiredToken, .unregistered, .payloadTooLarge,
+            .tooManyProviderTokenUpdates, .badDryRun:
+            nil
+        }
+    }
 }

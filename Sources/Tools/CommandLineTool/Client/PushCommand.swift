@@ -1,5 +1,7 @@
+import Glibc
 import HTTPClient
 import Platform
+package import Wire
 
 extension CommandDefinition {
     package static let push = CommandDefinition(
@@ -168,5 +170,298 @@ package enum PushCommand {
         if parsed.isSet("--dry-run") { headers.append(("wakegate-dry-run", "1")) }
         let path = "/3/device/\(URLPath.component(parsed.arguments[0]))"
         return HTTPRequest("POST", location.url + path, headers: headers, body: payload)
+    }
+}
+
+extension CommandDefinition {
+    package static let pushList = CommandDefinition(
+        "push list",
+        "list pushes, the newest first, and what became of them",
+        options: [
+            OptionDefinition("--topic", "TOPIC", "to devices of one topic"),
+            OptionDefinition(
+                "--outcome",
+                "WORD",
+                "those that ended so, or have not ended",
+                words: PushListCommand.outcomes
+            ),
+            OptionDefinition("--since", "TIME", "of the last so many seconds, minutes, hours or days: 30s, 1h, 7d"),
+            OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after", "NEXT", "go on where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
+        ] + OptionDefinition.client,
+        example: "wakegate push list --topic com.example.app --outcome expired --since 1h",
+        notes: [
+            """
+            outcomes:
+              pending    it waits
+              inFlight   its wake is on its way, or being handled
+              completed  a worker handled it
+              coalesced  a later push to the device took its place
+              noWake     it wakes nobody: it has no content-available
+              expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
+            """
+        ],
+        run: PushListCommand.list
+    )
+}
+
+/// `wakegate push list`.
+package enum PushListCommand {
+    package static let outcomes = [
+        "pending", "inFlight", "completed", "coalesced", "noWake", "expired", "exhausted", "forceQuit", "unregistered",
+        "cancelled",
+    ]
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let since = try self.since(parsed.text("--since"), now: SystemClock.wall)
+        return try ListPages(
+            member: "pushes",
+            nothing: "there is no such push in the delivery log",
+            path: { self.path(parsed, since: since, limit: $0, after: $1) },
+            text: { self.text($0, withHead: $1) }
+        ).show(parsed)
+    }
+
+    /// When the time of `--since` began, in milliseconds since 1970; nil for none.
+    package static func since(_ text: String?, now: Int64) throws(CommandFailure) -> Int64? {
+        guard let text else { return nil }
+        let units: [Character: Int64] = ["s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
+        guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()), 1...100_000 ~= count
+        else {
+            throw .usage("--since is a number of seconds, minutes, hours or days, such as 30m, 1h or 7d, not \(text)")
+        }
+        return max(0, now - count * unit)
+    }
+
+    /// The path of a page.
+    package static func path(_ parsed: ParsedCommand, since: Int64?, limit: Int, after: String?) -> String {
+        let query =
+            (since.map { ["since=\($0)"] } ?? [])
+            + ListPages.query(parsed, ["topic", "outcome"], limit: limit, after: after)
+        return "/v1/pushes?\(query.joined(separator: "&"))"
+    }
+
+    /// A line a push, all of the same columns however many pages there are.
+    package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
+        guard !pushes.isEmpty else { return "" }
+        let head = self.line("received", "outcome", "ended", "apns-id", "topic", "device")
+        return (isHead ? head : "")
+            + pushes.map { push in
+                self.line(
+                    self.moment(push["receivedAt"]),
+                    push["outcome"]?.text ?? "-",
+                    self.moment(push["outcomeAt"]),
+                    push["apnsID"]?.text ?? "-",
+                    push["topic"]?.text ?? "-",
+                    push["device"]?.text ?? "-"
+                )
+            }.joined()
+    }
+
+    private static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
+
+    private static func line(
+        _ received: String,
+        _ outcome: String,
+        _ ended: String,
+        _ identifier: String,
+        _ topic: String,
+        _ device: String
+    ) -> String {
+        let columns = [(received, 20), (outcome, 12), (ended, 20), (identifier, 36), (topic, 24)]
+        let padded = columns.map { text, width in
+            text + String(repeating: " ", count: max(0, width - text.count))
+        }
+        return TerminalText.harmless((padded + [device]).joined(separator: "  ")) + "\n"
+    }
+}
+
+/// What `--payload` names: JSON, the file of `@FILE`, or standard input.
+package enum PushPayloadOption {
+    /// The longest payload that is read, in bytes; past what any gateway takes.
+    private static let bytesMax = 1 << 20
+    /// A push that wakes its device, and says nothing.
+    static let silent = "{\"aps\":{\"content-available\":1}}"
+
+    /// - Throws: when a file cannot be read, and when what there is can be no payload.
+    static func read(_ text: String?) throws(CommandFailure) -> [UInt8] {
+        guard let text else { return Array(self.silent.utf8) }
+        let payload: [UInt8]
+        let name: String
+        if text == "-" {
+            name = "the payload on standard input"
+            payload = try CommandFile.standardInput(bytesMax: self.bytesMax + 1)
+        } else if text.hasPrefix("@") {
+            let path = String(text.dropFirst())
+            guard !path.isEmpty else { throw .usage("--payload @ names no file; write --payload @FILE") }
+            name = "the payload in \(path)"
+            payload = try CommandFile.contents(
+                path,
+                bytesMax: self.bytesMax + 1,
+                remedy: "name the payload's file behind --payload @"
+            )
+        } else {
+            name = "--payload"
+            payload = Array(text.utf8)
+        }
+        guard payload.count <= self.bytesMax else {
+            throw CommandFailure(.failed, "\(name) is longer than \(self.bytesMax) bytes; send less")
+        }
+        if let fault = self.fault(payload) {
+            throw .usage("\(name) \(fault); nothing was sent\nwrite a JSON object, such as \(self.silent)")
+        }
+        return payload
+    }
+
+    /// What keeps the bytes from being a payload, as a clause; nil when nothing does.
+    package static func fault(_ payload: [UInt8]) -> String? {
+        if let fault = JSONSyntax.fault(in: payload) {
+            return fault.isCutShort ? "ends too early, \(fault.what): it was cut short" : "is not JSON: \(fault.what)"
+        }
+        // Objects are told by their beginning: what has no fault has one value.
+        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
+        return payload.first { !isSpace($0) } == UInt8(ascii: "{") ? nil : "is JSON, but no object"
+    }
+}
+
+/// The token that shows a provider, as APNs asks for it: a JSON web token signed by ES256.
+package struct ProviderToken: Hashable, Sendable {
+    private let keyFile: String
+    private let team: String
+    private let keyID: String
+
+    /// Reads `--provider-key`, `--team` and `--key-id`.
+    ///
+    /// - Returns: nil when none of them is given.
+    /// - Throws: `badUsage` when only some are, or `--token` wants the same header.
+    package init?(_ parsed: ParsedCommand) throws(CommandFailure) {
+        let options = [("--provider-key", "FILE.p8"), ("--team", "TEAM"), ("--key-id", "ID")]
+        let given = options.filter { parsed.isSet($0.0) }
+        if given.isEmpty { return nil }
+        if let (name, placeholder) = options.first(where: { !parsed.isSet($0.0) }) {
+            throw .usage("\(name) is missing beside \(given[0].0); write \(name) \(placeholder)")
+        }
+        if parsed.isSet("--token") {
+            throw .usage("--token and --provider-key both say who sends the push; leave one out")
+        }
+        self.keyFile = parsed.text("--provider-key") ?? ""
+        self.team = parsed.text("--team") ?? ""
+        self.keyID = parsed.text("--key-id") ?? ""
+    }
+
+    /// The value of the header `authorization`.
+    ///
+    /// - Parameters:
+    ///   - now: UNIX time in seconds; the token is good for an hour from then.
+    ///   - sign: signs a message with the key in a file.
+    package func header(
+        now: Int,
+        sign: (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
+    ) throws(CommandFailure) -> String {
+        let head = "{\"alg\":\"ES256\",\"kid\":\(JSONText.quoted(self.keyID))}"
+        let claims = "{\"iss\":\(JSONText.quoted(self.team)),\"iat\":\(now)}"
+        let message = "\(Base64.urlText(Array(head.utf8))).\(Base64.urlText(Array(claims.utf8)))"
+        do {
+            return "bearer \(message).\(Base64.urlText(try sign(Array(message.utf8), self.keyFile)))"
+        } catch {
+            throw CommandFailure(.failed, "--provider-key: \(error)")
+        }
+    }
+}
+
+/// Follows one push to its end in the gateway's delivery log, and shows each step once.
+struct PushFollower {
+    /// How long it waits between two looks, in milliseconds: at first, and at most.
+    private static let pauses = (first: 50, last: 1000)
+    /// How long one answer may take, in milliseconds: when its time is over all but, and at most.
+    private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
+
+    let location: GatewayLocation
+    /// The device, as the log names it in a query.
+    let device: String
+    let timeoutSeconds: Int
+
+    /// Waits until the push has ended; a coalesced one as the one it went into does.
+    ///
+    /// - Returns: whether it was completed.
+    /// - Throws: when it has not ended in time, and when the log cannot be read.
+    func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
+        let client = try self.location.client()
+        let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
+        var way = PushWayText(apnsID)
+        var pause = Self.pauses.first
+        while true {
+            let path = "/v1/pushes/\(URLPath.component(way.apnsID))?device=\(URLPath.component(self.device))"
+            var request = self.location.request("GET", path)
+            let time = max(Self.answerTimes.first, deadline - SystemClock.monotonic)
+            request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
+            let response = try self.location.answer(request, with: client)
+            guard response.status != 404 || !response.text.contains("\"BadPath\"") else {
+                throw CommandFailure(
+                    .failed,
+                    "\(self.location.url) has no delivery log; name the admin listener: --admin"
+                )
+            }
+            let answer = try GatewayAnswer.object(response)
+            for line in way.newLines(answer) {
+                Console.out(line + "\n")
+                pause = Self.pauses.first
+            }
+            switch answer["state"]?.text {
+            case "completed": return true
+            case "discarded", "noWake": return false
+            case "coalesced":
+                guard let heir = answer["into"]?.text else { return false }
+                way = PushWayText(heir)
+            default: break
+            }
+            let left = deadline - SystemClock.monotonic
+            guard left > 0 else {
+                let state = answer["state"]?.text ?? "unknown"
+                throw CommandFailure(
+                    .failed,
+                    "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
+                        + "SECONDS, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
+                )
+            }
+            // Without a request under way this only waits.
+            _ = client.poll(timeoutMilliseconds: Int(min(Int64(pause), left)))
+            pause = min(pause * 2, Self.pauses.last)
+        }
+    }
+}
+
+/// The way of one push for people, a line for every step.
+package struct PushWayText {
+    package let apnsID: String
+    private var shown = 0
+
+    package init(_ apnsID: String) {
+        self.apnsID = apnsID
+    }
+
+    /// The lines of the steps that were not there before, such as `2026-11-21T07:20:00Z result newData`.
+    ///
+    /// That it was received, and what it took the place of, is left out: the answer to the push has said so.
+    ///
+    /// - Parameter answer: that of `/v1/pushes/<apns-id>`.
+    package mutating func newLines(_ answer: JSONValue) -> [String] {
+        let events = answer["events"]?.elements ?? []
+        defer { self.shown = max(self.shown, events.count) }
+        return events.dropFirst(self.shown).compactMap { self.line($0) }
+    }
+
+    private func line(_ event: JSONValue) -> String? {
+        guard let name = event["event"]?.text, name != "received", name != "absorbed" else { return nil }
+        var parts = [event["at"]?.number.map { TimeText.instant($0) } ?? "-", name]
+        if let other = event["other"]?.text { parts.append("into \(other)") }
+        if let detail = event["detail"]?.text {
+            parts[1] += name == "result" ? "" : ","
+            parts.append(detail)
+        }
+        return TerminalText.harmless(parts.joined(separator: " "))
     }
 }

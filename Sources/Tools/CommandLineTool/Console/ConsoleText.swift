@@ -1,5 +1,6 @@
 import FoundationEssentials
 import Platform
+package import Wire
 
 /// Instants and durations for people.
 package enum TimeText {
@@ -62,5 +63,89 @@ package enum ShellText {
         if isPlain, !word.isEmpty { return word }
         let parts = word.split(separator: "'", omittingEmptySubsequences: false)
         return "'\(parts.joined(separator: "'\\''"))'"
+    }
+}
+
+/// What happens at a gateway, for people: a line for each thing.
+package enum EventText {
+    private static let nameWidth = 10
+
+    /// One line without its line feed, such as
+    /// `2026-11-21T07:20:00Z push       scheduled  com.example.app  0badcafe...  apns-id 8f3b...`.
+    package static func line(_ news: LiveNews) -> String {
+        switch news {
+        case .missed(let count): "wakegate: \(count) or more events were not shown: they came too fast"
+        case .event(let event): self.line(event)
+        }
+    }
+
+    private static func line(_ event: LiveEvent) -> String {
+        let name = event.kind.rawValue
+        let parts = [
+            "\(TimeText.instant(Double(event.at))) \(name)"
+                + String(repeating: " ", count: max(0, self.nameWidth - name.count)),
+            event.disposition ?? event.outcome ?? event.reason, event.detail, event.topic.isEmpty ? nil : event.topic,
+            event.device, event.wake.map { "wake \($0)" }, event.apnsID.map { "apns-id \($0)" },
+        ]
+        return TerminalText.harmless(parts.compactMap { $0 }.joined(separator: "  "))
+    }
+}
+
+/// Text in lines that are no longer than a terminal is wide.
+package enum WrappedText {
+    /// The lines of a text, each of those that are too long in several, which are broken at spaces; a word alone that
+    /// is too long is broken anywhere. What goes on stands below the value of a line that has a name and a value, and
+    /// else below the line's own begin.
+    ///
+    /// - Parameters:
+    ///   - text: lines, each with its line feed but for the last.
+    ///   - width: of the terminal, in characters; 0 for one that has none.
+    package static func lines(_ text: String, width: Int) -> [String] {
+        text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { self.wrapped($0, width) }
+    }
+
+    private static func wrapped(_ line: Substring, _ width: Int) -> [String] {
+        guard width > 0, line.count > width else { return [String(line)] }
+        let indent = self.indent(line, width)
+        var lines: [String] = []
+        var rest = line
+        while rest.count > width - (lines.isEmpty ? 0 : indent.count) {
+            let room = width - (lines.isEmpty ? 0 : indent.count)
+            let end = rest.index(rest.startIndex, offsetBy: room)
+            // A line's own indent is no place to break it at, nor is its name.
+            let first = rest.index(rest.startIndex, offsetBy: lines.isEmpty ? indent.count : 0)
+            let space = rest[first...end].lastIndex(of: " ").flatMap { $0 > first ? $0 : nil }
+            lines.append((lines.isEmpty ? "" : indent) + rest[..<(space ?? end)])
+            rest = rest[(space ?? end)...].drop { $0 == " " }
+        }
+        if !rest.isEmpty { lines.append(indent + rest) }
+        return lines
+    }
+
+    /// Spaces up to the value of a line, where that leaves room.
+    private static func indent(_ line: Substring, _ width: Int) -> String {
+        let own = line.prefix { $0 == " " }.count
+        let name = line.dropFirst(own)
+        guard own == 0, let gap = name.firstRange(of: "  ") else {
+            return String(repeating: " ", count: min(own + 2, width / 4))
+        }
+        let value = line[gap.upperBound...].firstIndex { $0 != " " } ?? gap.upperBound
+        let count = line.distance(from: line.startIndex, to: value)
+        return String(repeating: " ", count: count <= width / 2 ? count : min(2, width / 4))
+    }
+}
+
+/// Tables for people.
+package enum TableText {
+    /// The rows as lines, with columns beside each other, the last as long as it is.
+    package static func lines(_ rows: [[String]]) -> String {
+        let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
+        let columns = (harmless.first?.count ?? 1) - 1
+        let widths = (0..<columns).map { column in harmless.map { $0[column].count }.max() ?? 0 }
+        return harmless.map { row in
+            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            let line = (cells + [row[columns]]).joined(separator: "  ")
+            return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
+        }.joined()
     }
 }

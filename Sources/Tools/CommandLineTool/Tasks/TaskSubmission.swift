@@ -1,3 +1,4 @@
+package import HTTPClient
 import Wire
 
 /// What `wakegate task submit` asks for, as the body of its request.
@@ -56,6 +57,151 @@ package enum TaskSubmission {
         ]
         for (option, home) in homes where parsed.isSet(option) && kind != home {
             throw .usage("\(option) is for --kind \(home), and the task is of kind \(kind); leave it out")
+        }
+    }
+}
+
+/// A moment as `--earliest-begin` says it: how long from now, or an instant of RFC 3339.
+package enum TaskMoment {
+    /// The latest instant that RFC 3339 can say, in milliseconds since 1970.
+    private static let last: Int64 = 253_402_300_799_999
+
+    /// The moment in milliseconds since 1970.
+    ///
+    /// - Parameters:
+    ///   - text: a whole number and one of d, h, m and s, such as `15m`, or an instant such as `2026-11-23T17:00:00Z`.
+    ///   - now: in milliseconds since 1970.
+    /// - Throws: `badUsage` for everything else.
+    package static func milliseconds(_ text: String, now: Int64) throws(CommandFailure) -> Int64 {
+        if let moment = self.fromNow(text, now) ?? self.instant(text), (0...self.last).contains(moment) {
+            return moment
+        }
+        throw .usage(
+            "--earliest-begin is \"\(text)\"; write how long from now, such as 15m (d, h, m or s), "
+                + "or an instant such as 2026-11-23T17:00:00Z"
+        )
+    }
+
+    private static func fromNow(_ text: String, _ now: Int64) -> Int64? {
+        let units: [Character: Int64] = ["d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000]
+        let digits = text.dropLast()
+        guard let unit = text.last.flatMap({ units[$0] }), digits.allSatisfy({ "0123456789".contains($0) }),
+            let count = Int64(digits)
+        else { return nil }
+        let (length, isTooMuch) = count.multipliedReportingOverflow(by: unit)
+        guard !isTooMuch else { return nil }
+        let (moment, isTooLate) = now.addingReportingOverflow(length)
+        return isTooLate ? nil : moment
+    }
+
+    // MARK: RFC 3339
+
+    /// The instant of RFC 3339, 5.6; digits past milliseconds are left out.
+    private static func instant(_ text: String) -> Int64? {
+        var rest = Substring(text)
+        guard let year = self.number(4, of: &rest), self.take("-", of: &rest),
+            let month = self.number(2, of: &rest), (1...12).contains(month), self.take("-", of: &rest),
+            let day = self.number(2, of: &rest), (1...self.days(of: month, in: year)).contains(day),
+            self.take("Tt ", of: &rest),
+            let hour = self.number(2, of: &rest), hour < 24, self.take(":", of: &rest),
+            let minute = self.number(2, of: &rest), minute < 60, self.take(":", of: &rest),
+            let second = self.number(2, of: &rest), second <= 60,
+            let fraction = self.fraction(of: &rest), let offset = self.offset(rest)
+        else { return nil }
+        let seconds = self.days(before: year, month, day) * 86_400 + hour * 3600 + minute * 60 + second
+        return (seconds - offset) * 1000 + fraction
+    }
+
+    /// The milliseconds after the seconds; nil for a dot without digits.
+    private static func fraction(of rest: inout Substring) -> Int64? {
+        guard rest.first == "." else { return 0 }
+        let digits = rest.dropFirst().prefix { "0123456789".contains($0) }
+        guard !digits.isEmpty else { return nil }
+        rest = rest.dropFirst(digits.count + 1)
+        return Int64((digits + "00").prefix(3))
+    }
+
+    /// The seconds that the zone is before UTC.
+    private static func offset(_ text: Substring) -> Int64? {
+        if text == "Z" || text == "z" { return 0 }
+        var rest = text.dropFirst()
+        guard let sign = text.first, sign == "+" || sign == "-",
+            let hours = self.number(2, of: &rest), hours < 24, self.take(":", of: &rest),
+            let minutes = self.number(2, of: &rest), minutes < 60, rest.isEmpty
+        else { return nil }
+        return (sign == "-" ? -1 : 1) * (hours * 3600 + minutes * 60)
+    }
+
+    private static func number(_ digits: Int, of rest: inout Substring) -> Int64? {
+        let text = rest.prefix(digits)
+        guard text.count == digits, text.allSatisfy({ "0123456789".contains($0) }) else { return nil }
+        rest = rest.dropFirst(digits)
+        return Int64(text)
+    }
+
+    private static func take(_ characters: String, of rest: inout Substring) -> Bool {
+        guard let first = rest.popFirst() else { return false }
+        return characters.contains(first)
+    }
+
+    private static func days(of month: Int64, in year: Int64) -> Int64 {
+        switch month {
+        case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+
+    /// The days from 1970 on to a day of the Gregorian calendar, whose years are counted from March here.
+    private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+        let years = month > 2 ? year : year - 1
+        let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+        let leaps = self.floor(years, 4) - self.floor(years, 100) + self.floor(years, 400)
+        return years * 365 + leaps + daysOfYear - 719_468
+    }
+
+    private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
+        number / divisor - (number % divisor < 0 ? 1 : 0)
+    }
+}
+
+/// What a gateway that refuses a command about tasks says, and what to do about it with this program.
+package enum TaskRefusal {
+    /// - Parameters:
+    ///   - response: any answer.
+    ///   - device: the device that was asked for, as it was written; nil for all.
+    ///   - identifier: of the task, if one was named.
+    /// - Throws: with the gateway's reason and message, and the remedy, when the status is not 2xx.
+    package static func check(
+        _ response: HTTPResponse,
+        device: String?,
+        identifier: String? = nil
+    ) throws(CommandFailure) {
+        guard !response.isSuccess else { return }
+        let refusal = GatewayAnswer.refusal(response)
+        let reason = (try? JSONReader.read(String(decoding: response.body, as: UTF8.self)))?["reason"]?.text
+        let remedy = reason.flatMap { self.remedy($0, device: device ?? "TOKEN", identifier: identifier) }
+        throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
+    }
+
+    private static func remedy(_ reason: String, device: String, identifier: String?) -> String? {
+        let device = ShellText.quoted(device)
+        return switch reason {
+        case "NotPermitted":
+            "the key topics.<topic>.tasks of the gateway's configuration permits it, such as topics: { "
+                + "\"<the device's topic>\": { tasks: [\(JSONText.quoted(identifier ?? "ID"))] } }; then "
+                + "`wakegate reload`"
+        case "Unavailable":
+            "`wakegate device conditions \(device) backgroundRefresh=available` says that the device allows it"
+        case "NotForeground":
+            "`wakegate device conditions \(device) appState=active` says that somebody uses the device"
+        case "TooManyPendingTaskRequests":
+            "`wakegate task list \(device)` shows what waits, and `wakegate task cancel \(device) ID` drops one"
+        case "ImmediateRunIneligible": "with --strategy queue it waits until it can launch"
+        case "UnknownDevice", "Unregistered":
+            "`wakegate device register \(device) --topic TOPIC` makes the device known"
+        case "BadPath": "name the gateway's admin listener with --gateway, and see the gateway's version"
+        default: nil
         }
     }
 }

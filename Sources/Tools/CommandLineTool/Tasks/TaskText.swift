@@ -31,7 +31,7 @@ package enum TaskText {
         let rows = ["running", "waiting"].flatMap { state in
             (answer[state]?.elements ?? []).filter { isShown($0, state) }.map { self.row($0, state) }
         }
-        return rows.isEmpty ? self.none : self.table([["identifier", "kind", "state", ""]] + rows)
+        return rows.isEmpty ? self.none : TableText.lines([["identifier", "kind", "state", ""]] + rows)
     }
 
     /// The tasks of all devices.
@@ -42,7 +42,8 @@ package enum TaskText {
         let rows = tasks.map { task in
             [task["device"]?.text ?? "-", task["topic"]?.text ?? "-"] + self.row(task, task["state"]?.text ?? "-")
         }
-        return rows.isEmpty ? self.none : self.table([["device", "topic", "identifier", "kind", "state", ""]] + rows)
+        return rows.isEmpty
+            ? self.none : TableText.lines([["device", "topic", "identifier", "kind", "state", ""]] + rows)
     }
 
     /// Lines about the tasks of a device in its explanation, each with the reason; empty without any.
@@ -55,7 +56,7 @@ package enum TaskText {
         }
         guard !listed.isEmpty else { return [] }
         return ["", "tasks, those that run first:"]
-            + self.table(listed).split(separator: "\n").map { "  \($0)" }
+            + TableText.lines(listed).split(separator: "\n").map { "  \($0)" }
     }
 
     /// One line about the use of a device; nil when the gateway tells nothing of it.
@@ -101,16 +102,185 @@ package enum TaskText {
     }
 
     private static let none = "no tasks\n"
+}
 
-    /// Columns beside each other, the last as long as it is.
-    static func table(_ rows: [[String]]) -> String {
-        let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
-        let columns = (harmless.first?.count ?? 1) - 1
-        let widths = (0..<columns).map { column in harmless.map { $0[column].count }.max() ?? 0 }
-        return harmless.map { row in
-            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
-            let line = (cells + [row[columns]]).joined(separator: "  ")
-            return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
-        }.joined()
+/// What a gateway says of one task, as far as views need it.
+package struct TaskStatus: Hashable, Sendable {
+    /// A task of a device, in one launch.
+    package struct Key: Hashable, Sendable {
+        package let device: String
+        package let name: String
+        package let submittedAt: Double
+        package let wake: String?
+    }
+
+    /// How far a continued task is, and the texts that it shows.
+    package struct Progress: Hashable, Sendable {
+        package let completed: Double
+        /// 0 for one that is not known.
+        package let total: Double
+
+        /// The share that is done, from 0 to 1; nil when the total is not known.
+        package var share: Double? { self.total > 0 ? min(1, max(0, self.completed / self.total)) : nil }
+    }
+
+    package let key: Key
+    package let topic: String
+    package let kind: String
+    package let isRunning: Bool
+    /// What a person sees of it: the title that was told last, or that of the request, else its identifier.
+    package let title: String
+    /// Empty for none.
+    package let subtitle: String
+    /// Nil for a task that has told nothing.
+    package private(set) var progress: Progress?
+    /// In milliseconds since 1970; nil for one that waits.
+    package let deadline: Double?
+    /// Why it waits or how far it is, as a line of a list has it.
+    package let remark: String
+
+    /// - Parameters:
+    ///   - task: one of a list, or of a device's lists.
+    ///   - state: which of a device's lists it is in; nil for a task that says so itself.
+    package init(_ task: JSONValue, state: String? = nil) {
+        let state = state ?? task["state"]?.text ?? ""
+        let progress = task["progress"] ?? .null
+        let name = task["identifier"]?.text ?? task["session"]?.text ?? "-"
+        self.key = Key(
+            device: task["device"]?.text ?? "",
+            name: name,
+            submittedAt: task["submittedAt"]?.number ?? 0,
+            wake: task["wake"]?.text
+        )
+        self.topic = task["topic"]?.text ?? ""
+        self.kind = task["kind"]?.text ?? "-"
+        self.isRunning = state == "running"
+        self.title = progress["title"]?.text ?? task["title"]?.text ?? name
+        self.subtitle = progress["subtitle"]?.text ?? task["subtitle"]?.text ?? ""
+        self.progress = progress["completed"]?.number.map { completed in
+            Progress(completed: completed, total: progress["total"]?.number ?? 0)
+        }
+        self.deadline = task["deadline"]?.number
+        self.remark = TaskText.remark(task, state)
+    }
+
+    /// The task with all of it done, as far as it has said how much that is.
+    package var finished: TaskStatus {
+        var finished = self
+        if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
+        return finished
+    }
+
+    /// Whether it shows a bar.
+    package var hasBar: Bool { self.isRunning && self.kind == "continued" }
+}
+
+/// How fast a task advances, by what was seen of it.
+package struct TaskPace: Sendable {
+    /// The speed is judged by so many milliseconds of the past; a task that did not advance in them has stalled.
+    package static let span: Int64 = 15_000
+
+    private var points: [(at: Int64, completed: Double)] = []
+
+    package init() {}
+
+    /// The task was so far at a moment, in milliseconds of a clock that never goes back.
+    package mutating func saw(_ completed: Double, at now: Int64) {
+        self.points.append((now, completed))
+        while self.points.count > 2, now - self.points[1].at > Self.span { self.points.removeFirst() }
+    }
+
+    /// Units a second; 0 for one that stands, or was seen once.
+    package var speed: Double {
+        guard let first = self.points.first, let last = self.points.last, last.at > first.at else { return 0 }
+        return max(0, (last.completed - first.completed) / Double(last.at - first.at) * 1000)
+    }
+
+    /// Whether it has been seen for long enough and has not advanced.
+    package var isStalled: Bool {
+        guard let first = self.points.first, let last = self.points.last else { return false }
+        return last.at - first.at >= Self.span && self.speed <= 0
+    }
+}
+
+/// How far a continued task is, as a line of a terminal: a bar, and numbers beside it.
+package enum ProgressBar {
+    /// The widest that a bar is, in characters, and the narrowest; below that there are numbers alone.
+    package static let widths = 8...40
+    /// Eighths of a character, but for none and all of it.
+    private static let eighths: [Character] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"]
+
+    /// The bar and its numbers in `width` characters.
+    ///
+    /// - Parameters:
+    ///   - status: of a continued task that runs.
+    ///   - pace: how fast it is.
+    ///   - width: how many characters there are.
+    ///   - now: in milliseconds since 1970.
+    package static func line(_ status: TaskStatus, _ pace: TaskPace, width: Int, now: Int64) -> StyledLine {
+        let facts = self.facts(status, pace, now: now)
+        let room = width - facts.count - 2
+        var line = StyledLine()
+        if room >= self.widths.lowerBound {
+            let length = min(room, self.widths.upperBound)
+            let (done, left) = self.bar(status.progress?.share, length)
+            line.append(done, pace.isStalled ? .warning : .first)
+            line.append(left, .faint)
+            line.append("  ")
+        }
+        line.append(facts, pace.isStalled ? .warning : .plain)
+        return line
+    }
+
+    /// What is done and what is left of a bar of so many characters; one without a share has all of it left.
+    package static func bar(_ share: Double?, _ length: Int) -> (done: String, left: String) {
+        let all = max(0, length) * 8
+        let done = min(all, max(0, Int(saturating: (share ?? 0) * Double(all))))
+        var text = String(repeating: "█", count: done / 8)
+        if done % 8 > 0 { text.append(self.eighths[done % 8 - 1]) }
+        return (text, String(repeating: "·", count: max(0, length) - text.count))
+    }
+
+    /// What was told of a task: such as `40 %  40 of 100`.
+    package static func counts(_ status: TaskStatus) -> String {
+        guard let progress = status.progress else { return "no progress told yet" }
+        let completed = self.count(progress.completed)
+        guard let share = progress.share else { return "\(completed) done" }
+        return "\(Int(saturating: share * 100)) %  \(completed) of \(self.count(progress.total))"
+    }
+
+    /// Such as `40 %  40 of 100  8.0/s  0:07 left`.
+    package static func facts(_ status: TaskStatus, _ pace: TaskPace, now: Int64) -> String {
+        let untilDeadline = status.deadline.map { "\(self.clock(($0 - Double(now)) / 1000)) to its deadline" }
+        var parts = [self.counts(status)]
+        guard let progress = status.progress else {
+            return (parts + [untilDeadline].compactMap(\.self)).joined(separator: "  ")
+        }
+        let speed = pace.speed
+        if pace.isStalled, progress.share != 1 {
+            parts.append("stalled")
+            if let untilDeadline { parts.append(untilDeadline) }
+        } else if speed > 0 {
+            parts.append("\(speed >= 10 ? self.count(speed.rounded()) : self.tenths(speed))/s")
+            let left = progress.total - progress.completed
+            if left > 0, progress.total > 0 { parts.append("\(self.clock(left / speed)) left") }
+        }
+        return parts.joined(separator: "  ")
+    }
+
+    /// A duration such as `0:07`, `12:30` or `3:05:00`.
+    package static func clock(_ seconds: Double) -> String {
+        let whole = max(0, min(Int(saturating: seconds.rounded()), 359_999))
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
+        let minutes = whole / 60 % 60
+        return whole < 3600
+            ? "\(minutes):\(two(whole % 60))" : "\(whole / 3600):\(two(minutes)):\(two(whole % 60))"
+    }
+
+    private static func count(_ number: Double) -> String { String(Int(saturating: number)) }
+
+    private static func tenths(_ number: Double) -> String {
+        let tenths = Int(saturating: (number * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
     }
 }

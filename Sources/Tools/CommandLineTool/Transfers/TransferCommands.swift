@@ -205,3 +205,130 @@ package enum TransferCommands {
         Console.error("wakegate: \(path) is there, \(ByteText.text(transfer.bytes))")
     }
 }
+
+/// `wakegate transfer session`.
+package enum TransferSessionCommand {
+    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+        let configuration = try self.configuration(parsed)
+        guard !parsed.arguments.isEmpty else {
+            guard !parsed.isSet("--remove"), configuration == BackgroundSessionConfiguration() else {
+                throw .usage("SESSION is missing; name the session that is meant")
+            }
+            return try await self.list(parsed)
+        }
+        if parsed.isSet("--remove") {
+            let agent = try TransferClient(parsed)
+            try await TransferClient.call { () throws(BackgroundTransferError) in try await agent.session.remove() }
+            Console.error("wakegate: the session is removed")
+            return 0
+        }
+        let agent = try TransferClient(parsed, configuration)
+        let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await agent.session.calls.text("GET", "")
+        }
+        guard !parsed.isSet("--json") else {
+            Console.out(json: answer)
+            return 0
+        }
+        Console.out(TransferText.session(self.object(answer)))
+        return 0
+    }
+
+    private static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let address = parsed.text("--agent")
+        let answer = try await TransferClient.call { () throws(BackgroundTransferError) in
+            try await AgentCaller(AgentLocation(address), triesMax: 1).text("GET", "/v1/sessions")
+        }
+        guard !parsed.isSet("--json") else {
+            Console.out(json: answer)
+            return 0
+        }
+        Console.out(TransferText.sessions(self.object(answer)["sessions"]?.elements ?? []))
+        return 0
+    }
+
+    private static func object(_ text: String) -> JSONValue { (try? JSONReader.read(text)) ?? .null }
+
+    /// What the command line changes.
+    ///
+    /// - Throws: `badUsage` for words that are neither yes nor no.
+    package static func configuration(
+        _ parsed: ParsedCommand
+    ) throws(CommandFailure) -> BackgroundSessionConfiguration {
+        var configuration = BackgroundSessionConfiguration()
+        configuration.device = parsed.text("--device")
+        configuration.topic = parsed.text("--topic")
+        configuration.isDiscretionary = try self.flag("--discretionary", parsed)
+        configuration.sendsLaunchEvents = try self.flag("--launch-events", parsed)
+        configuration.allowsMetered = try self.flag("--metered", parsed)
+        configuration.acceptsEarlyAnswers = try self.flag("--early-answers", parsed)
+        configuration.requestTimeout = parsed.integer("--request-timeout").map { .seconds($0) }
+        configuration.resourceTimeout = parsed.integer("--resource-timeout").map { .seconds($0) }
+        configuration.connectionsPerHost = parsed.integer("--connections")
+        return configuration
+    }
+
+    private static func flag(_ option: String, _ parsed: ParsedCommand) throws(CommandFailure) -> Bool? {
+        switch parsed.text(option) {
+        case nil: return nil
+        case "yes": return true
+        case "no": return false
+        case let word?: throw .usage("\(option) is \"\(word)\"; write yes or no")
+        }
+    }
+}
+
+/// The agent and the session that a command line names.
+struct TransferClient {
+    let session: BackgroundSession
+
+    /// - Throws: for a session or an agent that is none.
+    init(
+        _ parsed: ParsedCommand,
+        _ configuration: BackgroundSessionConfiguration = BackgroundSessionConfiguration()
+    ) throws(CommandFailure) {
+        do throws(BackgroundTransferError) {
+            self.session = try BackgroundSession(
+                parsed.arguments[0],
+                configuration,
+                agent: parsed.text("--agent"),
+                triesMax: 1
+            )
+        } catch {
+            throw Self.failure(error)
+        }
+    }
+
+    /// One of the arguments as a transfer's name.
+    static func transfer(_ text: String) throws(CommandFailure) -> BackgroundTransferID {
+        guard let id = BackgroundTransferID(text) else {
+            throw .usage(
+                "TRANSFER is \"\(text)\"; write the 32 hexadecimal digits that `wakegate transfer list SESSION` shows"
+            )
+        }
+        return id
+    }
+
+    /// The failure to show for an error of the library.
+    static func failure(_ error: BackgroundTransferError) -> CommandFailure {
+        let status: CommandFailure.Status =
+            switch error.code {
+            case .noAgent: .noService
+            case .notPermitted: .refusedCredential
+            case .badArgument: .badUsage
+            default: .failed
+            }
+        return CommandFailure(status, error.message)
+    }
+
+    /// Does what may go wrong in the library's words, and says it in those of the program.
+    static func call<Value: Sendable>(
+        _ body: () async throws(BackgroundTransferError) -> Value
+    ) async throws(CommandFailure) -> Value {
+        do throws(BackgroundTransferError) {
+            return try await body()
+        } catch {
+            throw self.failure(error)
+        }
+    }
+}

@@ -1,7 +1,8 @@
-import BackgroundTransfers
+package import BackgroundTransfers
 import Glibc
 import HTTPClient
 import Platform
+package import Wire
 
 /// Waits for the ends of transfers, and shows meanwhile how far they are: with a bar in a terminal, a line a second
 /// elsewhere, or each event in JSON.
@@ -175,5 +176,186 @@ enum TransferJSON {
         }
         if let note = transfer.note { members.append(("note", JSONText.quoted(note))) }
         return "{\(members.map { "\"\($0)\":\($1)" }.joined(separator: ","))}\n"
+    }
+}
+
+/// How fast transfers are, and what is left of them.
+///
+/// Pure: moments are milliseconds on the caller's clock.
+package struct TransferMeter: Hashable, Sendable {
+    /// Over how long the rate is taken, in milliseconds.
+    package static let window: Int64 = 5000
+
+    private struct Sample: Hashable {
+        let at: Int64
+        let bytes: Int64
+    }
+
+    /// At most one for each tenth of a second of the window, and the one before.
+    private var samples: [Sample] = []
+
+    package init() {}
+
+    /// So many bytes are there in all.
+    package mutating func noted(_ bytes: Int64, at now: Int64) {
+        if let last = self.samples.last {
+            if bytes < last.bytes {
+                // An entity that changed begins anew.
+                self.samples = []
+            } else if self.samples.count > 1, now - self.samples[self.samples.count - 2].at < 100 {
+                self.samples.removeLast()
+            }
+        }
+        self.samples.append(Sample(at: now, bytes: bytes))
+        let old = self.samples.firstIndex { now - $0.at <= Self.window } ?? 0
+        self.samples.removeFirst(max(0, old - 1))
+    }
+
+    /// Bytes a second as of a moment; nil while that cannot be told.
+    package func rate(at now: Int64) -> Double? {
+        guard let first = self.samples.first, let last = self.samples.last, now - first.at >= 200 else { return nil }
+        return Double(last.bytes - first.bytes) * 1000 / Double(now - first.at)
+    }
+}
+
+/// How far transfers are that are waited for together, as a line shows it.
+package struct TransferProgressLine: Hashable, Sendable {
+    /// How many there are, and how many of them have ended.
+    package var count: Int
+    package var endedCount: Int
+    package var bytes: Int64
+    /// Nil while the size of one is not known.
+    package var total: Int64?
+    /// Bytes a second; nil while that cannot be told.
+    package var rate: Double?
+    /// Why nothing moves; nil when something does, or nobody says.
+    package var why: String?
+
+    package init(count: Int, endedCount: Int, bytes: Int64, total: Int64?, rate: Double?, why: String? = nil) {
+        self.count = count
+        self.endedCount = endedCount
+        self.bytes = bytes
+        self.total = total
+        self.rate = rate
+        self.why = why
+    }
+
+    /// The line with a bar, as long as there is room for one.
+    ///
+    /// - Parameter width: of the terminal, in characters.
+    package func bar(width: Int) -> String {
+        let text = self.text
+        let room = min(40, width - text.count - 4)
+        guard let total = self.total, room >= 8 else { return String(text.prefix(max(0, width - 1))) }
+        let part = total > 0 ? min(1, max(0, Double(self.bytes) / Double(total))) : 1
+        let filled = Int(part * Double(room))
+        let head = filled < room ? ">" : ""
+        let bar = String(repeating: "=", count: filled) + head
+        return "[\(bar)\(String(repeating: " ", count: room - bar.count))] \(text)"
+    }
+
+    /// The line without a bar, such as `45 %  12.3 MB of 27.0 MB  3.2 MB/s  5 s left`.
+    package var text: String {
+        var parts: [String] = []
+        if let total = self.total {
+            let percent = total > 0 ? min(100, max(0, self.bytes * 100 / total)) : 100
+            parts.append("\(percent) %")
+            parts.append("\(ByteText.text(self.bytes)) of \(ByteText.text(total))")
+        } else {
+            parts.append(ByteText.text(self.bytes))
+        }
+        if let rate = self.rate { parts.append("\(ByteText.text(Int64(rate)))/s") }
+        if let total = self.total, let rate = self.rate, rate >= 1, total > self.bytes {
+            let seconds = Int(saturating: (Double(total - self.bytes) / rate).rounded(.up))
+            parts.append("\(TimeText.duration(seconds: seconds)) left")
+        }
+        if self.count > 1 { parts.append("\(self.endedCount) of \(self.count) ended") }
+        if let why = self.why { parts.append(TerminalText.harmless(why)) }
+        return parts.joined(separator: "  ")
+    }
+}
+
+/// Numbers of bytes for people.
+package enum ByteText {
+    /// The number in the largest unit that leaves at least one, such as `12.3 MB`; units are powers of 1000.
+    package static func text(_ bytes: Int64) -> String {
+        let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
+        var (unit, tenths) = (0, max(0, bytes) * (bytes > .max / 10 ? 1 : 10))
+        if bytes > .max / 10 { (unit, tenths) = (1, bytes / 100) }
+        while tenths >= 10_000, unit < units.count - 1 {
+            tenths = (tenths + 500) / 1000
+            unit += 1
+        }
+        return unit == 0 ? "\(tenths / 10) B" : "\(tenths / 10).\(tenths % 10) \(units[unit])"
+    }
+}
+
+/// What an agent says of sessions and transfers, for people.
+package enum TransferText {
+    /// A line for each transfer below one that names the columns.
+    package static func list(_ transfers: [BackgroundTransfer]) -> String {
+        guard !transfers.isEmpty else { return "no transfers\n" }
+        let rows = transfers.map { transfer in
+            [
+                transfer.id.description, transfer.isTaken ? "taken" : transfer.state.rawValue, self.bytes(transfer),
+                "\(transfer.attemptCount)", transfer.url, self.remark(transfer),
+            ]
+        }
+        return TableText.lines([["TRANSFER", "STATE", "BYTES", "TRIES", "URL", ""]] + rows)
+    }
+
+    private static func bytes(_ transfer: BackgroundTransfer) -> String {
+        guard let total = transfer.total, total != transfer.bytes else { return ByteText.text(transfer.bytes) }
+        return "\(ByteText.text(transfer.bytes)) of \(ByteText.text(total))"
+    }
+
+    /// Why it waits, why it failed, or the note it was given.
+    private static func remark(_ transfer: BackgroundTransfer) -> String {
+        switch transfer.state {
+        case .waiting: transfer.why ?? transfer.note ?? ""
+        case .failed: transfer.failure?.description ?? ""
+        case .running, .finished, .cancelled: transfer.note ?? ""
+        }
+    }
+
+    /// One line about a transfer that has ended.
+    package static func ended(_ transfer: BackgroundTransfer) -> String {
+        switch transfer.state {
+        case .finished: "\(transfer.id) finished, \(ByteText.text(transfer.bytes))"
+        case .failed: "\(transfer.id) failed: \(transfer.failure?.description ?? "the agent does not say why")"
+        case .cancelled: "\(transfer.id) was cancelled"
+        case .waiting, .running: "\(transfer.id) goes on"
+        }
+    }
+
+    /// A session's settings and its transfers, a line each.
+    package static func session(_ session: JSONValue) -> String {
+        let names = [
+            "session", "device", "topic", "discretionary", "sendsLaunchEvents", "allowsMetered",
+            "acceptsEarlyAnswers", "requestTimeout", "resourceTimeout", "connectionsPerHost",
+        ]
+        var rows = names.compactMap { name in session[name].map { [name, self.plain($0)] } }
+        for member in session["transfers"]?.members ?? [] { rows.append([member.name, self.plain(member.value)]) }
+        return TableText.lines(rows)
+    }
+
+    private static func plain(_ value: JSONValue) -> String {
+        switch value {
+        case .string(let text): text
+        case .bool(let flag): flag ? "yes" : "no"
+        case .number(let number): number.text
+        case .null, .array, .object: "-"
+        }
+    }
+
+    /// A line for each session below one that names the columns.
+    package static func sessions(_ sessions: [JSONValue]) -> String {
+        guard !sessions.isEmpty else { return "no sessions\n" }
+        let states = BackgroundTransfer.State.allCases.map(\.rawValue)
+        let rows = sessions.map { session in
+            let counts = states.map { session["transfers"]?[$0].map { self.plain($0) } ?? "-" }
+            return [session["session"]?.text ?? "-"] + counts + [session["topic"]?.text ?? "-"]
+        }
+        return TableText.lines([["SESSION"] + states.map { $0.uppercased() } + ["TOPIC"]] + rows)
     }
 }

@@ -1,5 +1,7 @@
 import Glibc
 import Platform
+import Synchronization
+import WakeWorker
 import Wire
 
 /// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
@@ -277,5 +279,151 @@ extension CommandLoop {
             if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
         for _ in 0..<16 where self.takeProgress(of: &job) {}
+    }
+}
+
+/// The command of one wake, for the task that awaits its end.
+///
+/// `@unchecked Sendable`: it is touched on its `CommandThread` alone.
+final class CommandRun: @unchecked Sendable {
+    /// How a command has ended.
+    enum Ending: Hashable, Sendable {
+        case exited(Int32)
+        /// A signal ended the command, or the run was stopped before the command started.
+        case cutShort
+        /// The command could not be started, for this reason.
+        case notStarted(String)
+
+        /// Nil when it has none.
+        var exitStatus: Int32? {
+            switch self {
+            case .exited(let status): status
+            case .cutShort, .notStarted: nil
+            }
+        }
+    }
+
+    let work: CommandWork
+    /// Where the command's progress is told.
+    let progress: AsyncStream<CommandProgress>.Continuation
+    /// Of the command, once it was started.
+    var pid: Int32?
+    /// Whether nobody needs it any more.
+    var isStopped = false
+    private var continuation: CheckedContinuation<Ending, Never>?
+
+    init(_ work: CommandWork, progress: AsyncStream<CommandProgress>.Continuation) {
+        self.work = work
+        self.progress = progress
+    }
+
+    func awaited(by continuation: CheckedContinuation<Ending, Never>) {
+        self.continuation = continuation
+    }
+
+    /// Nothing comes of the command any more.
+    func end(_ ending: Ending) {
+        self.progress.finish()
+        self.continuation?.resume(returning: ending)
+        self.continuation = nil
+    }
+}
+
+/// The thread of a `CommandLoop`, and the way to it from tasks.
+final class CommandThread: Sendable {
+    /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
+    private struct Work: Sendable {
+        let run: @Sendable (CommandLoop) -> Void
+    }
+
+    private let waiting = Mutex<[Work]>([])
+    private let finished = Mutex<CheckedContinuation<CommandFailure?, Never>?>(nil)
+    private let begin: @Sendable (CommandThread) -> Void
+
+    /// Starts the guard of the commands, but not the thread yet.
+    ///
+    /// - Throws: when no process or pipe can be made.
+    init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
+        // The loop moves to the thread, and nobody else keeps it.
+        let moved = Handover(try CommandLoop(settings))
+        self.begin = { thread in thread.run(moved.take()) }
+    }
+
+    /// Starts the thread.
+    ///
+    /// - Throws: when the system has no room for it.
+    func start(_ handlers: CommandLoop.SignalHandlers) throws(CommandFailure) {
+        self.submit { $0.begin(handlers) }
+        do throws(ThreadFailure) { try NamedThread("commands") { self.begin(self) } } catch {
+            throw CommandFailure(.failed, error.message)
+        }
+    }
+
+    /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
+    ///
+    /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
+    ///   told before this returns, unless the task is cancelled.
+    /// - Returns: its exit status; nil for a command that a signal ended.
+    /// - Throws: `WakeRelease` for a command that could not be started; `CancellationError` when it had to stop and did
+    ///   not succeed all the same.
+    func run(
+        _ work: CommandWork,
+        tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
+    ) async throws -> Int32? {
+        let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
+        let run = CommandRun(work, progress: source)
+        async let telling: Void = { for await report in progress { await tell(report) } }()
+        let ending = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                self.submit { loop in
+                    run.awaited(by: continuation)
+                    loop.start(run)
+                }
+            }
+        } onCancel: {
+            self.submit { $0.stop(run) }
+        }
+        await telling
+        if case .notStarted(let reason) = ending { throw WakeRelease(reason) }
+        if work.isFailure(exitStatus: ending.exitStatus) { try Task.checkCancellation() }
+        return ending.exitStatus
+    }
+
+    /// Writes a line of our own to standard error, soon.
+    func log(_ line: String) { self.submit { $0.log(line) } }
+
+    /// Ends the thread once our output is written. A command that runs still is killed, with all that it started.
+    ///
+    /// - Returns: why commands could no longer be run, if so.
+    func finish() async -> CommandFailure? {
+        await withCheckedContinuation { continuation in
+            self.finished.withLock { $0 = continuation }
+            SignalPipe.wake()
+        }
+    }
+
+    private func submit(_ work: @escaping @Sendable (CommandLoop) -> Void) {
+        let isFirst = self.waiting.withLock { waiting in
+            waiting.append(Work(run: work))
+            return waiting.count == 1
+        }
+        if isFirst { SignalPipe.wake() }
+    }
+
+    private func run(_ loop: CommandLoop) {
+        while true {
+            let finished = self.finished.withLock { $0 }
+            let work = self.waiting.withLock { waiting in
+                defer { waiting = [] }
+                return waiting
+            }
+            for work in work { work.run(loop) }
+            if let finished {
+                loop.killAll()
+                loop.writeLastLogs()
+                return finished.resume(returning: loop.failure)
+            }
+            loop.turn()
+        }
     }
 }

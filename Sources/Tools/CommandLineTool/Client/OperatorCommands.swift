@@ -1,0 +1,360 @@
+import HTTPClient
+import Platform
+package import Wire
+
+extension CommandDefinition {
+    package static let health = CommandDefinition(
+        "health",
+        "ask the running gateway whether it takes pushes",
+        options: OptionDefinition.client,
+        example: "wakegate health",
+        notes: [
+            """
+            It asks GET /readyz of the admin listener, and shows the answer. The exit status is 0 when the gateway takes
+            pushes, and 1 when it does not, as while it drains or cannot store, and when nobody answers in 4 seconds.
+            """
+        ],
+        run: HealthCommand.run
+    )
+}
+
+/// `wakegate health`.
+enum HealthCommand {
+    /// How long the answer may take, in milliseconds: less than a container's health check waits.
+    private static let timeoutMilliseconds = 4000
+
+    static func run(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        var request = location.request("GET", "/readyz")
+        request.timeoutMilliseconds = self.timeoutMilliseconds
+        let response = try location.answer(request, with: try location.client())
+        guard response.status != 503 else {
+            throw CommandFailure(.failed, "the gateway is not ready: \(Self.line(response.text))")
+        }
+        try GatewayAnswer.check(response)
+        Console.out("\(Self.line(response.text))\n")
+        return 0
+    }
+
+    private static func line(_ text: String) -> String {
+        TerminalText.harmless(text.split(separator: "\n").joined(separator: " "))
+    }
+}
+
+extension CommandDefinition {
+    package static let backup = CommandDefinition(
+        "backup",
+        "copy the state of the running gateway while it goes on",
+        arguments: [ArgumentDefinition("NAME", "the copy's name: letters, digits, '.', '_' and '-', at most 64")],
+        options: OptionDefinition.client,
+        example: "wakegate backup before-upgrade",
+        notes: [
+            """
+            The copy is a state folder below backups in the gateway's own, shown on standard output when it is whole:
+            `wakegate serve --state COPY` starts on it. It holds devices, pushes and counters, token.key, token.revoked
+            and history.key; the history itself is not in it, nor are certificates and the configuration.
+            A large state takes its time: the command waits for as long as the gateway answers otherwise.
+            """
+        ],
+        run: BackupCommand.run
+    )
+}
+
+/// `wakegate backup`.
+enum BackupCommand {
+    static func run(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let body = Array("{\"name\":\(JSONText.quoted(parsed.arguments[0]))}".utf8)
+        var request = location.request("POST", "/v1/backup", body: body)
+        // A large state takes its time.
+        request.timeoutMilliseconds = nil
+        let answer = try GatewayAnswer.object(try self.answer(request, location))
+        Console.out("\(answer["path"]?.text ?? "")\n")
+        return 0
+    }
+
+    /// How often a gateway that copies is asked whether it is alive, and how long its answer may take, in milliseconds.
+    private static let probes: (interval: Int64, timeout: Int) = (5000, 15_000)
+
+    /// Waits for an answer for as long as the gateway is alive.
+    private static func answer(
+        _ request: HTTPRequest,
+        _ location: GatewayLocation
+    ) throws(CommandFailure) -> HTTPResponse {
+        let client = try location.client()
+        do throws(HTTPClientError) {
+            let copy = try client.start(request)
+            var probe: HTTPRequestID?
+            var probesAt = SystemClock.monotonic + self.probes.interval
+            while true {
+                for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
+                    if id == copy { return try result.get() }
+                    // What it answers is of no interest.
+                    _ = try result.get()
+                    probe = nil
+                    probesAt = SystemClock.monotonic + self.probes.interval
+                }
+                guard probe == nil, SystemClock.monotonic >= probesAt else { continue }
+                var request = location.request("GET", "/healthz")
+                request.timeoutMilliseconds = self.probes.timeout
+                probe = try client.start(request)
+            }
+        } catch {
+            throw location.failure(error)
+        }
+    }
+}
+
+extension CommandDefinition {
+    package static let reload = CommandDefinition(
+        "reload",
+        "have the running gateway read its configuration again",
+        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        example: "wakegate reload",
+        notes: [
+            """
+            All of the file comes into force or nothing of it, and no connection ends. Every key that has changed is
+            shown with its old and its new value; those that need a restart are named, and are as they were until then.
+            With a fault in the file every fault is shown, the old configuration goes on, and the exit status is 1.
+            """
+        ],
+        run: ReloadCommand.run
+    )
+}
+
+/// `wakegate reload`.
+package enum ReloadCommand {
+    static func run(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let response = try location.answer(location.request("POST", "/v1/reload"), with: try location.client())
+        guard let faults = self.faults(response) else {
+            let answer = try GatewayAnswer.object(response)
+            if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.text(answer)) }
+            return 0
+        }
+        throw CommandFailure(.failed, "the old configuration is in force, as the new one has \(faults)")
+    }
+
+    /// What has changed, one line a key.
+    package static func text(_ answer: JSONValue) -> String {
+        var lines = self.lines(answer["changed"], "changed")
+        lines += self.lines(answer["needsRestart"], "needs a restart")
+        if lines.isEmpty { lines.append("nothing has changed") }
+        let version = answer["policyVersion"]?.number.map { JSONNumber.text(of: $0) } ?? "unknown"
+        return lines.joined(separator: "\n") + "\nlaunch policy: version \(version)\n"
+    }
+
+    private static func lines(_ changes: JSONValue?, _ what: String) -> [String] {
+        (changes?.elements ?? []).map { change in
+            let (old, new) = (change["old"]?.described ?? "", change["new"]?.described ?? "")
+            return TerminalText.harmless("\(what): \(change["key"]?.text ?? ""): \(old) -> \(new)")
+        }
+    }
+
+    /// The faults of a refused configuration, as `serve --check` shows them; nil when that is not the answer.
+    private static func faults(_ response: HTTPResponse) -> String? {
+        guard response.status == 400, let answer = try? JSONReader.read(response.text),
+            let faults = answer["faults"]?.elements, !faults.isEmpty
+        else { return nil }
+        let lines = faults.map { fault in
+            let parts = ["problem", "remedy"].map { fault[$0]?.text ?? "" }
+            return TerminalText.harmless("  \(fault["key"]?.text ?? ""): \(parts.joined(separator: "; "))")
+        }
+        let count = faults.count == 1 ? "a fault" : "\(faults.count) faults"
+        return "\(count):\n" + lines.joined(separator: "\n")
+    }
+}
+
+extension CommandDefinition {
+    private static let topicName = ArgumentDefinition("TOPIC", "the topic")
+
+    package static let topicList = CommandDefinition(
+        "topic list",
+        "list the topics, with what waits of each and which are paused",
+        options: [OptionDefinition("--json", "", "show the gateway's answer as it is")] + OptionDefinition.client,
+        example: "wakegate topic list",
+        run: TopicCommands.list
+    )
+
+    package static let topicPause = CommandDefinition(
+        "topic pause",
+        "launch nothing of a topic by itself from now on; what comes is taken, and waits",
+        arguments: [topicName],
+        options: OptionDefinition.client,
+        example: "wakegate topic pause com.example.app",
+        notes: ["Wakes in flight go on. `wakegate device launch` launches what a person wants to try."],
+        run: TopicCommands.pausing(true)
+    )
+
+    package static let topicResume = CommandDefinition(
+        "topic resume",
+        "launch what waits of a paused topic by its policy again",
+        arguments: [topicName],
+        options: OptionDefinition.client,
+        example: "wakegate topic resume com.example.app",
+        run: TopicCommands.pausing(false)
+    )
+}
+
+/// `wakegate topic`.
+package enum TopicCommands {
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let response = try location.answer(location.request("GET", "/v1/topics"), with: try location.client())
+        let answer = try GatewayAnswer.object(response)
+        guard !parsed.isSet("--json") else {
+            Console.out(json: response.text)
+            return 0
+        }
+        Console.out(self.text(answer))
+        return 0
+    }
+
+    static func pausing(_ isPaused: Bool) -> CommandDefinition.Run {
+        { parsed, _ throws(CommandFailure) in
+            let location = try GatewayLocation(parsed, side: .admin)
+            let topic = parsed.arguments[0]
+            let path = "/v1/topics/\(URLPath.component(topic))/\(isPaused ? "pause" : "resume")"
+            let request = location.request("POST", path, body: [])
+            try GatewayAnswer.check(try location.answer(request, with: try location.client()))
+            Console.error(
+                isPaused
+                    ? "wakegate: \(topic) is paused; what comes waits until `wakegate topic resume \(topic)`"
+                    : "wakegate: \(topic) is not paused; what has waited launches by its policy"
+            )
+            return 0
+        }
+    }
+
+    /// The topics with their counts, for people.
+    ///
+    /// - Parameter answer: that of `/v1/topics`.
+    package static func text(_ answer: JSONValue) -> String {
+        let topics = answer["topics"]?.elements ?? []
+        guard !topics.isEmpty else { return "no topics\n" }
+        let counts = ["devices", "workers", "pending", "inFlight"]
+        let rows = topics.map { topic in
+            [topic["topic"]?.text ?? "-"] + counts.map { topic[$0]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+                + [topic["paused"] == .bool(true) ? "paused" : ""]
+        }
+        return TableText.lines([["topic", "devices", "workers", "pending", "in flight", ""]] + rows)
+    }
+}
+
+extension CommandDefinition {
+    package static let faultsList = CommandDefinition(
+        "faults list",
+        "show the fault rules of the running `wakegate dev`, and how often each fired",
+        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        example: "wakegate faults list",
+        run: FaultCommands.list
+    )
+
+    package static let faultsSet = CommandDefinition(
+        "faults set",
+        "replace the fault rules of the running `wakegate dev`, all or none",
+        arguments: [ArgumentDefinition("FILE", "the rules, JSON5, as `wakegate dev --faults` takes them")],
+        options: OptionDefinition.client,
+        example: "wakegate faults set faults.json5",
+        notes: [
+            "What the old rules did to provider tokens and stream limits ends. `wakegate dev --help` has an example."
+        ],
+        run: FaultCommands.set
+    )
+
+    package static let faultsClear = CommandDefinition(
+        "faults clear",
+        "remove every fault rule of the running `wakegate dev`",
+        options: OptionDefinition.client,
+        example: "wakegate faults clear",
+        run: FaultCommands.clear
+    )
+}
+
+/// `wakegate faults`.
+package enum FaultCommands {
+    private static let path = "/v1/faults"
+    /// The most of a file that is read, in bytes; past what any gateway takes.
+    private static let bytesMax = 4 << 20
+
+    static func list(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let response = try location.answer(location.request("GET", self.path), with: try location.client())
+        let answer = try GatewayAnswer.object(response)
+        if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.table(answer)) }
+        return 0
+    }
+
+    static func set(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let request = location.request("PUT", self.path, body: try self.contents(of: parsed.arguments[0]))
+        let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
+        for warning in answer["warnings"]?.elements ?? [] {
+            Console.error("wakegate: warning: \(TerminalText.harmless(warning.text ?? ""))")
+        }
+        Console.out(self.table(answer))
+        return 0
+    }
+
+    static func clear(
+        _ parsed: ParsedCommand,
+        _ environment: CommandEnvironment
+    ) async throws(CommandFailure) -> Int32 {
+        let location = try GatewayLocation(parsed, side: .admin)
+        let request = location.request("DELETE", self.path)
+        try GatewayAnswer.check(try location.answer(request, with: try location.client()))
+        return 0
+    }
+
+    private static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
+        try CommandFile.contents(path, bytesMax: self.bytesMax, remedy: "name the file with the rules")
+    }
+
+    /// A line for each rule: its id, counts, and itself; a spent one is marked.
+    package static func table(_ answer: JSONValue) -> String {
+        let rows = (answer["rules"]?.elements ?? []).map { rule in
+            [
+                rule["id"]?.text ?? "-", self.count(rule["matched"]),
+                self.count(rule["fired"]) + (rule["spent"] == .bool(true) ? " (spent)" : ""),
+                self.line(rule["rule"] ?? .null),
+            ]
+        }
+        guard !rows.isEmpty else { return "no fault rules\n" }
+        return TableText.lines([["id", "matched", "fired", "rule"]] + rows)
+    }
+
+    private static func count(_ value: JSONValue?) -> String { JSONNumber.text(of: value?.number ?? 0) }
+
+    /// A rule as one would write it, without quotes that JSON5 does not need: `when: {every: 3}, then: {stuck: true}`.
+    private static func line(_ rule: JSONValue) -> String {
+        let names = ["when", "then", "times"]
+        return names.compactMap { name in rule[name].map { "\(name): \(self.written($0))" } }.joined(separator: ", ")
+    }
+
+    private static func written(_ value: JSONValue) -> String {
+        switch value {
+        case .object(let members):
+            "{" + members.map { "\($0.name): \(self.written($0.value))" }.joined(separator: ", ") + "}"
+        case .array(let values): "[" + values.map { self.written($0) }.joined(separator: ", ") + "]"
+        case .null, .bool, .number, .string: value.described
+        }
+    }
+}
