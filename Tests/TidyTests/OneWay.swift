@@ -40,8 +40,8 @@ enum OneWay {
                 // Its waits go by a clock of the system's.
                 "Platform/Monitor.swift",
                 // The moments that the SDK shows its users are the standard library's.
-                "WakeWorker/BackgroundTaskContext.swift", "WakeWorker/TaskLaunch.swift",
-                "WakeWorker/WakeLease.swift", "WakeWorker/WakeNotification.swift",
+                "WakeWorker/BackgroundTask.swift", "WakeWorker/BackgroundTaskTable.swift",
+                "WakeWorker/WakeNotification.swift",
             ],
             remedy: "read the `SystemClock` of Platform; in a pure module take `now` as a parameter"
         ),

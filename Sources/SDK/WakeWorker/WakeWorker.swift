@@ -1,6 +1,7 @@
 import HTTPClient
 import Platform
 import Synchronization
+import Wire
 
 /// A worker: subscribes to the wakes of a topic, and has each handled.
 ///
@@ -211,4 +212,276 @@ public final class WakeWorker: Sendable {
     package func endEvents() { self.eventSource.finish() }
 
     private static var hostName: String { ProcessFigures.hostName ?? "worker" }
+}
+
+extension WakeWorker {
+    /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
+    ///
+    /// A handler that returns has succeeded, and one that throws has failed. The task it runs in is cancelled at its
+    /// expiration, of which ``BackgroundTaskContext/expirationReason`` says why. It is called for every launch of its
+    /// identifier, whatever kind the request has. A continued task has its time anew whenever the handler says that
+    /// more of it is done.
+    ///
+    /// - Parameters:
+    ///   - task: what it handles.
+    ///   - action: the handler.
+    /// - Throws: ``WakeWorkerError``: `duplicateTask` when the identifier has a handler, `alreadyRunning` after `run`
+    ///   was called, `badArgument` for an identifier that is none, and for more than 64.
+    ///
+    /// ```swift
+    /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
+    ///     try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
+    ///     try await refresh(context.deviceToken)
+    /// }
+    /// ```
+    public func backgroundTask(
+        _ task: BackgroundTask,
+        action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(task.name, .context(action))
+    }
+
+    /// What the workers that are connected to the topic have for background tasks now, this one included: the
+    /// counterpart of iOS's `supportedResources`.
+    ///
+    /// - Returns: the resources.
+    /// - Throws: ``WakeWorkerError``: `refused` when the gateway does not let this worker in, and what keeps a request
+    ///   from it.
+    ///
+    /// ```swift
+    /// let resources = try await worker.supportedResources()
+    /// try await worker.scheduler.submit(
+    ///     .continued("com.example.app.export.film", requiredResources: resources.intersection(.gpu))
+    /// )
+    /// ```
+    public func supportedResources() async throws(WakeWorkerError) -> BackgroundTaskResources {
+        let response = try await self.caller.answer("GET", "\(self.request.topicPath)/resources", nil)
+        guard let resources = GatewayEndpoint.object(response.body)?["resources"] else {
+            throw WakeWorkerError(.badAnswer, "the gateway's answer names no resources; see the gateway's version")
+        }
+        return BackgroundTaskResources(names: resources.elements.compactMap(\.text))
+    }
+
+    /// Registers what takes every launch of a task or session, of any kind, as it came.
+    package func backgroundTask(
+        _ name: BackgroundTaskName,
+        launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
+    ) throws(WakeWorkerError) {
+        try self.registry.register(name, .launch(action))
+    }
+
+    /// Submits and cancels requests of background tasks for the worker's device.
+    ///
+    /// A worker that was made with no device, or with several, has no device of its own: ``scheduler(for:)`` names one.
+    ///
+    /// ```swift
+    /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
+    /// ```
+    public var scheduler: BackgroundTaskScheduler {
+        let devices = self.request.devices
+        if devices.count == 1 { return self.scheduler(for: devices[0]) }
+        return BackgroundTaskScheduler(.several(devices.count), registry: self.registry)
+    }
+
+    /// Submits and cancels requests of background tasks for a device.
+    ///
+    /// - Parameter deviceToken: the device's token.
+    /// - Returns: what does so.
+    ///
+    /// ```swift
+    /// try await worker.scheduler(for: token).cancelAll()
+    /// ```
+    public func scheduler(for deviceToken: String) -> BackgroundTaskScheduler {
+        BackgroundTaskScheduler(.token(deviceToken, self.caller), registry: self.registry)
+    }
+
+    /// The conditions of the worker's devices, or of any of its topic, whenever they change: the counterpart of iOS's
+    /// notifications of power, heat and background refresh.
+    ///
+    /// Ask for it before `run`, which subscribes to what was asked for. It has one reader; a slow one misses the
+    /// oldest. What changes while there is no connection is not told.
+    ///
+    /// ```swift
+    /// let changes = worker.conditionsChanges
+    /// Task {
+    ///     for await change in changes where change.conditions.isLowPowerMode == true { await pause() }
+    /// }
+    /// ```
+    public var conditionsChanges: AsyncStream<DeviceConditionsChange> {
+        self.registry.wantConditions()
+        return self.conditionsStream
+    }
+}
+
+extension WakeWorker {
+    /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.
+    ///
+    /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200 of them; nil to
+    ///   have a new one made. To register a token again changes nothing.
+    /// - Returns: the device's token, for providers to push to.
+    /// - Throws: ``WakeWorkerError``: `refused` when the gateway does, and what keeps a request from it.
+    ///
+    /// ```swift
+    /// let token = try await worker.registerForRemoteNotifications()
+    /// ```
+    public func registerForRemoteNotifications(
+        deviceToken: String? = nil
+    ) async throws(WakeWorkerError) -> String {
+        var body = "{}"
+        if let deviceToken { body = "{\"token\":\"\(try GatewayCaller.hexadecimal(deviceToken))\"}" }
+        let response = try await self.caller.answer("POST", "\(self.request.topicPath)/devices", Array(body.utf8))
+        guard let token = GatewayEndpoint.object(response.body)?["token"]?.text else {
+            throw WakeWorkerError(.badAnswer, "the gateway's answer names no token; see the gateway's version")
+        }
+        return token
+    }
+
+    /// Removes a device: what waits for it is discarded, and pushes to it are refused from now on.
+    ///
+    /// - Parameter deviceToken: the device's token.
+    /// - Throws: ``WakeWorkerError``: `refused` when the gateway knows no such device, and what keeps a request from
+    ///   it.
+    ///
+    /// ```swift
+    /// try await worker.unregister(deviceToken: token)
+    /// ```
+    public func unregister(deviceToken: String) async throws(WakeWorkerError) {
+        _ = try await self.caller.answer("DELETE", "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))", nil)
+    }
+
+    /// Tells the gateway in what state a device is.
+    ///
+    /// Whoever names `appState` is taken at their word: ``reportMachineConditions(for:_:)``, if it runs for the device,
+    /// reports it no more.
+    ///
+    /// - Parameters:
+    ///   - conditions: what has changed.
+    ///   - deviceToken: the device's token.
+    /// - Returns: all that the gateway now knows of the device's state.
+    /// - Throws: ``WakeWorkerError``: `badArgument` for a battery level outside 0...1, `refused` when the gateway knows
+    ///   no such device, and what keeps a request from it.
+    ///
+    /// ```swift
+    /// try await worker.report(conditions, for: token)
+    /// ```
+    @discardableResult
+    public func report(
+        _ conditions: DeviceConditions,
+        for deviceToken: String
+    ) async throws(WakeWorkerError) -> DeviceConditions {
+        let path = "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))/conditions"
+        let body = try conditions.json()
+        if conditions.appState != nil { await self.takeAppState(path: path) }
+        let response = try await self.caller.answer("PATCH", path, body)
+        guard let object = GatewayEndpoint.object(response.body) else {
+            throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
+        }
+        return DeviceConditions(object)
+    }
+}
+
+extension WakeWorker {
+    /// Tells the gateway the state of this Linux machine as a device's, until the task is cancelled.
+    ///
+    /// Battery, charger, thermal state, power saving and network are read from the kernel; whether somebody uses the
+    /// machine is asked of logind, when ``ReportedConditions/appState`` is named. What the machine does not tell is not
+    /// reported. They are told at once, on change (when it has lasted a second, and at most every ten seconds), and
+    /// again after each new subscription of ``run(_:)``, beside which this is meant to run.
+    ///
+    /// A caller who reports `appState` with ``report(_:for:)`` is taken at their word: this reports that device's
+    /// `appState` no more, until it is called anew. Where logind cannot be asked,
+    /// ``WakeWorkerEvent/conditionUnknown(name:reason:)`` says why, and `appState` is the caller's to report.
+    ///
+    /// - Parameters:
+    ///   - deviceToken: the token of the device that this machine is.
+    ///   - conditions: which are reported; by default those of the hardware.
+    /// - Throws: ``WakeWorkerError`` when another try would come to the same: `refused` when the gateway knows no such
+    ///   device, or does not let this worker report for it; `badArgument` when no condition is named. A gateway that
+    ///   cannot be reached is no error; it is tried again.
+    ///
+    /// ```swift
+    /// async let reports: Void = worker.reportMachineConditions(for: token)
+    /// ```
+    public func reportMachineConditions(
+        for deviceToken: String,
+        _ conditions: ReportedConditions = .hardware
+    ) async throws(WakeWorkerError) {
+        try await self.reportMachineConditions(for: deviceToken, conditions, root: "/") { _ in false }
+    }
+
+    /// Reports what the machine below `root` says, with a say in what a refusal means.
+    ///
+    /// - `root`: the folder below which `/sys`, `/var` and `/run` are read.
+    /// - `goesOnAfter`: is told of each refusal, and says whether to go on: then the report is sent again when
+    ///   something has changed, or the worker has subscribed again.
+    package func reportMachineConditions(
+        for deviceToken: String,
+        _ conditions: ReportedConditions,
+        root: String,
+        goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool
+    ) async throws(WakeWorkerError) {
+        let path = "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))/conditions"
+        guard !conditions.read.isEmpty else {
+            throw WakeWorkerError(.badArgument, "no condition is named; report .hardware, .appState or both")
+        }
+        let report = MachineReport(
+            self.request.endpoint,
+            path: path,
+            conditions: conditions.read,
+            root: root,
+            goesOnAfter: goesOnAfter
+        ) { [reports = self.reports, events = self.eventSource] fault in
+            guard reports.isNews(fault), let fault else { return }
+            events.yield(.conditionUnknown(name: "appState", reason: fault))
+        }
+        let failure = await withTaskCancellationHandler {
+            await withCheckedContinuation { ending in
+                self.thread.submit { [reports = self.reports] in reports.begin(report, ending, on: $0) }
+            }
+        } onCancel: {
+            self.thread.submit { report.end(nil, on: $0) }
+        }
+        self.thread.submit { [reports = self.reports] _ in reports.remove(report) }
+        if let failure { throw failure }
+    }
+
+    /// Has the caller say `appState` of the device with its conditions at `path`; nothing else can arrive after that.
+    func takeAppState(path: String) async {
+        let reports = await withCheckedContinuation { found in
+            self.thread.submit { [reports = self.reports] _ in found.resume(returning: reports.of(path: path)) }
+        }
+        for report in reports {
+            await withCheckedContinuation { caller in
+                self.thread.submit { report.leaveAppState(to: caller, on: $0) }
+            }
+        }
+    }
+}
+
+/// What programs call that were written when three functions were named `run`.
+extension WakeWorker {
+    /// Handles the background tasks that are registered, as ``runTasks()`` does, whose former name this is.
+    ///
+    /// - Throws: ``WakeWorkerError``, as ``runTasks()`` does.
+    ///
+    /// ```swift
+    /// try await worker.runTasks()
+    /// ```
+    @available(*, deprecated, renamed: "runTasks()")
+    public func run() async throws(WakeWorkerError) { try await self.runTasks() }
+
+    // Any delegate, and not some: what is generic might be a closure to the compiler, which would then say of a handler
+    // with a typo that it is no delegate.
+    /// Has an app's delegate handle each wake, as ``runDelegate(_:)`` does, whose former name this is.
+    ///
+    /// - Parameter delegate: handles the wakes.
+    /// - Throws: ``WakeWorkerError``, as ``runDelegate(_:)`` does.
+    ///
+    /// ```swift
+    /// try await worker.runDelegate(App())
+    /// ```
+    @available(*, deprecated, renamed: "runDelegate(_:)")
+    public func run(delegate: any RemoteNotificationDelegate) async throws(WakeWorkerError) {
+        try await self.runDelegate(delegate)
+    }
 }

@@ -1,5 +1,6 @@
 import HTTPClient
 import Platform
+import Wire
 
 /// Reads a session's events for one reader: opens the stream, asks for the list, and does both again when the agent has
 /// started anew.
@@ -128,6 +129,110 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
             isolation actor: isolated (any Actor)?
         ) async throws(BackgroundTransferError) -> BackgroundSessionEvent? {
             try await self.reader.next()
+        }
+    }
+}
+
+/// What a reader of a session's events was told, so that a list tells what it missed and nothing is told twice.
+///
+/// Pure: lists and events come in, and what is to be told goes out.
+package struct SessionFollower {
+    /// The transfers whose end was told, or is of no interest.
+    private var told: Set<BackgroundTransferID> = []
+    private var isFirst = true
+    private var isIdleTold = false
+    /// Whether a reader's first list tells of what ended long ago, too: also of what was cancelled and taken.
+    private let tellsAll: Bool
+
+    package init(tellsAll: Bool = false) {
+        self.tellsAll = tellsAll
+    }
+
+    /// Every transfer of the session, as of a moment after the events began to come in.
+    ///
+    /// - Returns: what the reader has not been told: at first what waits to be taken and what has failed, later
+    ///   whatever has ended. What runs is told with its progress.
+    package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
+        var events: [BackgroundSessionEvent] = []
+        self.told.formIntersection(transfers.map(\.id))
+        for transfer in transfers {
+            switch transfer.state {
+            case .running: events.append(.progress(transfer.progress))
+            case .waiting: if transfer.bytes > 0 { events.append(.progress(transfer.progress)) }
+            case .finished, .failed, .cancelled:
+                guard self.told.insert(transfer.id).inserted else { continue }
+                let isOfInterest = self.tellsAll || !self.isFirst || transfer.state == .failed
+                let isWaiting = transfer.state == .finished && !transfer.isTaken
+                guard isOfInterest || isWaiting else { continue }
+                if let event = BackgroundSessionEvent(ended: transfer) { events.append(event) }
+            }
+        }
+        if !events.isEmpty { self.isIdleTold = false }
+        self.isFirst = false
+        if transfers.allSatisfy(\.state.isEnd), !transfers.isEmpty, !self.isIdleTold {
+            self.isIdleTold = true
+            events.append(.idle)
+        }
+        return events
+    }
+
+    /// An event has come.
+    ///
+    /// - Returns: whether it is to be told.
+    package mutating func received(_ event: BackgroundSessionEvent) -> Bool {
+        switch event {
+        case .progress(let progress):
+            guard !self.told.contains(progress.transfer) else { return false }
+            self.isIdleTold = false
+            return true
+        case .finished(let transfer), .failed(let transfer), .cancelled(let transfer):
+            guard self.told.insert(transfer.id).inserted else { return false }
+            self.isIdleTold = false
+            return true
+        case .idle:
+            defer { self.isIdleTold = true }
+            return !self.isIdleTold
+        }
+    }
+}
+
+/// What happens in a session: see ``BackgroundSession/events``.
+///
+/// More cases may come; give a `switch` a `default`.
+public enum BackgroundSessionEvent: Hashable, Sendable {
+    /// A transfer is further than before; of one transfer at most four a second.
+    case progress(BackgroundTransferProgress)
+    /// A transfer has finished; a download's file waits to be taken.
+    case finished(BackgroundTransfer)
+    /// A transfer has failed for good.
+    case failed(BackgroundTransfer)
+    /// A transfer was cancelled.
+    case cancelled(BackgroundTransfer)
+    /// All transfers of the session have ended.
+    case idle
+
+    /// Reads an event of the agent; nil for one that says nothing of this kind, or cannot be read.
+    init?(name: String, data: [UInt8]) {
+        guard let object = JSONValue.object(data) else { return nil }
+        switch name {
+        case "progress":
+            guard let progress = BackgroundTransferProgress(object) else { return nil }
+            self = .progress(progress)
+        case "finished", "failed", "cancelled":
+            guard let event = BackgroundTransfer(object).flatMap({ Self(ended: $0) }) else { return nil }
+            self = event
+        case "idle": self = .idle
+        default: return nil
+        }
+    }
+
+    /// The event of a transfer that has ended; nil for one that has not.
+    init?(ended transfer: BackgroundTransfer) {
+        switch transfer.state {
+        case .finished: self = .finished(transfer)
+        case .failed: self = .failed(transfer)
+        case .cancelled: self = .cancelled(transfer)
+        case .waiting, .running: return nil
         }
     }
 }

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Synchronization
 package import Wire
 
 /// A wake: a silent push, or several in one, for one device.
@@ -167,4 +168,191 @@ public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
     case noData
     /// Something went wrong: the push is launched again later, as long as it has attempts left.
     case failed
+}
+
+/// The first result that comes, for whoever awaits it.
+final class Completion: Sendable {
+    private enum State {
+        case begun
+        case awaited(CheckedContinuation<BackgroundFetchResult, Never>)
+        case completed(BackgroundFetchResult)
+    }
+
+    private let state = Mutex(State.begun)
+
+    func awaited(by continuation: CheckedContinuation<BackgroundFetchResult, Never>) {
+        let early: BackgroundFetchResult? = self.state.withLock { state in
+            if case .completed(let result) = state { return result }
+            state = .awaited(continuation)
+            return nil
+        }
+        if let early { continuation.resume(returning: early) }
+    }
+
+    /// - Returns: false when a result came before.
+    @discardableResult
+    func complete(_ result: BackgroundFetchResult) -> Bool {
+        let before = self.state.withLock { state in
+            defer { if case .completed = state {} else { state = .completed(result) } }
+            return state
+        }
+        switch before {
+        case .begun: return true
+        case .awaited(let continuation):
+            continuation.resume(returning: result)
+            return true
+        case .completed: return false
+        }
+    }
+}
+
+/// What a completion handler keeps: when it goes without a call, the wake has failed.
+final class CompletionCall: Sendable {
+    private let completion: Completion
+
+    init(_ completion: Completion) {
+        self.completion = completion
+    }
+
+    deinit {
+        self.completion.complete(.failed)
+    }
+
+    func call(_ result: BackgroundFetchResult) {
+        self.completion.complete(result)
+    }
+}
+
+/// Says that something has changed: once, until whoever hears of it has looked.
+final class ChangeSignal: Sendable {
+    private let isUp = Atomic(false)
+    private let wasRaised: @Sendable () -> Void
+
+    /// - Parameter wasRaised: is called from the thread that changes something.
+    init(_ wasRaised: @escaping @Sendable () -> Void) {
+        self.wasRaised = wasRaised
+    }
+
+    /// Whether something has changed that nobody has looked at.
+    var isRaised: Bool { self.isUp.load(ordering: .acquiring) }
+
+    /// Something has changed.
+    func raise() {
+        guard !self.isUp.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        self.wasRaised()
+    }
+
+    /// What is looked at from here on has every change that was told.
+    func lower() { self.isUp.store(false, ordering: .sequentiallyConsistent) }
+}
+
+/// How long a wake may run: what its handler and its worker both know of it.
+final class WakeLease: Sendable {
+    private struct Term {
+        var deadline: ContinuousClock.Instant
+        var expiration: ExpirationReason?
+    }
+
+    private let term: Mutex<Term>
+    /// Asks the gateway for more time; nil for wakes that no gateway sent.
+    private let extender: (any WakeExtender)?
+    /// What the handler of a continued task says of it; nil for other wakes, of which nobody is told.
+    let reporting: TaskReporting?
+
+    init(
+        deadline: ContinuousClock.Instant,
+        extender: (any WakeExtender)?,
+        reporting: TaskReporting? = nil
+    ) {
+        self.term = Mutex(Term(deadline: deadline))
+        self.extender = extender
+        self.reporting = reporting
+    }
+
+    var deadline: ContinuousClock.Instant { self.term.withLock { $0.deadline } }
+
+    /// Never negative.
+    var timeLeft: Duration { max(.zero, self.deadline - .now) }
+
+    /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
+    var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
+
+    func extended(to deadline: ContinuousClock.Instant) {
+        self.term.withLock { $0.deadline = deadline }
+    }
+
+    func expired(_ reason: ExpirationReason?) {
+        self.term.withLock { $0.expiration = reason }
+    }
+
+    /// - Returns: the time that is left now.
+    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
+        guard let extender = self.extender else {
+            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none gives it more time")
+        }
+        return try await extender.extend(wake, by: duration)
+    }
+
+    /// Tells how far a continued task is.
+    func tell(_ wake: String, _ progress: TaskProgress) async throws(WakeWorkerError) {
+        guard let extender = self.extender else {
+            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none is told of its progress")
+        }
+        try await extender.tell(progress, of: wake)
+    }
+
+    /// Keeps the wake alive while `body` runs.
+    func withExtendedTime<Value: Sendable>(
+        _ wake: String,
+        _ body: () async throws -> Value
+    ) async rethrows -> Value {
+        self.extender?.beginKeepingAlive(wake)
+        defer { self.extender?.endKeepingAlive(wake) }
+        return try await body()
+    }
+}
+
+/// Tells the gateway of a wake that is being handled, and asks for more time.
+protocol WakeExtender: Sendable {
+    /// - Returns: the time that is left now.
+    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
+
+    /// Tells how far a continued task is.
+    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError)
+
+    /// Keeps a wake alive until as many calls of `endKeepingAlive` have come.
+    func beginKeepingAlive(_ wake: String)
+    func endKeepingAlive(_ wake: String)
+}
+
+/// An error that gives a wake back: a handler throws it when its work could not begin.
+///
+/// The wake is lost, which costs its push or task no attempt, and another worker gets it if one is free. Throw it only
+/// before anything was done. A gateway gives a worker no more wakes after three in a row that it gave back; the worker
+/// subscribes again after a wait of up to a minute.
+///
+/// ```swift
+/// try await worker.run { notification in
+///     guard let model = try? loadModel() else { throw WakeRelease("the model cannot be loaded") }
+///     return try await model.handle(notification) ? .newData : .noData
+/// }
+/// ```
+public struct WakeRelease: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The most bytes of a reason; the rest of a longer one is left out.
+    public static let reasonBytesMax = 256
+
+    /// Why the work could not begin. Operators see it.
+    public let reason: String
+
+    /// Makes the error.
+    ///
+    /// - Parameter reason: why the work could not begin; it must hold no secret.
+    public init(_ reason: String) {
+        var kept = reason
+        while kept.utf8.count > Self.reasonBytesMax { kept.removeLast() }
+        self.reason = kept
+    }
+
+    /// The reason.
+    public var description: String { self.reason }
 }

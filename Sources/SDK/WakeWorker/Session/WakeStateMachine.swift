@@ -1,4 +1,5 @@
-import HTTPClient
+package import HTTPClient
+package import Wire
 
 /// One wake in a worker's hands: from its arrival to the moment its result is known to have arrived, or too late.
 ///
@@ -188,5 +189,113 @@ extension WakeStateMachine {
         case .sending(let result), .pausing(let result, _): result
         case .queued, .running, .stopping, .over: nil
         }
+    }
+}
+
+/// Who wants a wake to be kept alive, and when more time is asked for next. Milliseconds on the caller's clock.
+package struct KeepAlive: Hashable, Sendable {
+    /// How much time is asked for at once.
+    package static let extensionLength: Int64 = 30_000
+    /// How long until another try after one that brought no answer.
+    package static let retry: Int64 = 1000
+
+    private var holders = 0
+    private var isAsking = false
+    private var isRefused = false
+    private var askAt: Int64?
+
+    /// Nobody wants it to be kept alive yet.
+    package init() {}
+
+    /// When `momentReached` is due; nil for never.
+    package var nextMoment: Int64? { self.holders > 0 && !self.isAsking && !self.isRefused ? self.askAt : nil }
+
+    package mutating func begun(deadline: Int64) {
+        self.holders += 1
+        if self.holders == 1 { self.askAt = deadline - Self.extensionLength / 2 }
+    }
+
+    package mutating func ended() {
+        self.holders = max(0, self.holders - 1)
+    }
+
+    /// - Returns: whether more time is to be asked for.
+    package mutating func momentReached(now: Int64) -> Bool {
+        guard let moment = self.nextMoment, moment <= now else { return false }
+        self.isAsking = true
+        return true
+    }
+
+    /// The gateway gave more time, whoever asked.
+    package mutating func extended(to deadline: Int64) {
+        self.isAsking = false
+        self.askAt = deadline - Self.extensionLength / 2
+    }
+
+    /// No answer came.
+    package mutating func unanswered(now: Int64) {
+        self.isAsking = false
+        self.askAt = now + Self.retry
+    }
+
+    /// The gateway gives no more.
+    package mutating func refused() {
+        self.isAsking = false
+        self.isRefused = true
+    }
+}
+
+/// When a worker subscribes again because its wakes cannot begin: a gateway gives a stream no more wakes after three in
+/// a row that were given back.
+///
+/// Pure: moments are milliseconds on the caller's clock, and randomness comes in.
+package struct ReleaseStateMachine: Sendable {
+    /// The number of wakes in a row after which a gateway takes a stream for stalled.
+    package static let releasesMax = 3
+
+    private var releases = 0
+    private var backoff: Backoff
+    /// When to subscribe again; nil for never.
+    package private(set) var renewAt: Int64?
+
+    /// A machine that has given nothing back.
+    package init(backoff: Backoff = Backoff(firstMilliseconds: 2000, lastMilliseconds: 60_000)) {
+        self.backoff = backoff
+    }
+
+    /// The gateway took a wake back.
+    package mutating func released(now: Int64, using generator: inout some RandomNumberGenerator) {
+        self.releases += 1
+        guard self.releases >= Self.releasesMax, self.renewAt == nil else { return }
+        self.renewAt = now + Int64(self.backoff.failed(using: &generator))
+    }
+
+    /// The gateway has a result: wakes can begin, and its stream is not stalled.
+    package mutating func answered() {
+        self.streamEnded()
+        self.backoff.succeeded()
+    }
+
+    /// The stream has ended; the next one has given nothing back.
+    package mutating func streamEnded() {
+        self.releases = 0
+        self.renewAt = nil
+    }
+}
+
+/// The kinds of wakes that a worker has no handler for, each said once.
+package struct RefusedKinds: Sendable {
+    /// The most that are remembered: there are fewer, and a peer may make some up.
+    package static let countMax = 16
+
+    private var said: Set<WakeKind> = []
+
+    package init() {}
+
+    /// A wake of `kind` was refused.
+    ///
+    /// - Returns: whether that is to be said.
+    package mutating func isFirst(_ kind: WakeKind) -> Bool {
+        self.said.count < Self.countMax && self.said.insert(kind).inserted
     }
 }

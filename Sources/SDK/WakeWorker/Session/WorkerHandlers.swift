@@ -54,3 +54,43 @@ struct WorkerHandlers: Sendable {
         }
     }
 }
+
+/// What a worker does, for logs and metrics: see ``WakeWorker/events``.
+///
+/// Nothing in it is secret: wakes are named by their ids, devices and payloads are left out. More cases may come; give
+/// a `switch` a `default`.
+public enum WakeWorkerEvent: Sendable {
+    /// The gateway sends wakes from now on.
+    case subscribed
+    /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
+    case disconnected(reason: WakeWorkerError, retryIn: Duration)
+    /// A wake came of a kind that the worker has no handler for, or a background task that none is registered for. It
+    /// is not answered, and neither are later ones, of whose kind nothing more is said until `run` is called again.
+    case refused(wake: String, kind: String)
+    /// A wake was handed to the handler.
+    case started(wake: String)
+    /// The time of a wake is over; its handler was cancelled.
+    case expired(wake: String)
+    /// The stream that brought the wake broke, or the gateway gave it up, so another worker gets it; its handler was
+    /// cancelled.
+    case lost(wake: String)
+    /// The handler threw; the wake counts as failed.
+    case handlerFailed(wake: String, error: any Error)
+    /// The handler threw ``WakeRelease``, and the gateway has taken the wake back.
+    case released(wake: String, reason: String)
+    /// The gateway has the result, for certain.
+    case delivered(wake: String, result: BackgroundFetchResult)
+    /// The result did not count, or could not be delivered in time.
+    case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
+    /// The gateway has the outcome of a background task or session, for certain.
+    case taskDelivered(wake: String, success: Bool)
+    /// The outcome of a background task or session did not count, or could not be delivered in time.
+    case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
+    /// The gateway takes no report of a continued task's progress, for this reason; none is sent any more.
+    case progressRefused(wake: String, reason: WakeWorkerError)
+    /// A condition of the machine that is to be reported, such as `appState`, is not known. It is told once, and again
+    /// when it was known in between, or for another reason.
+    case conditionUnknown(name: String, reason: String)
+    /// The worker takes no more wakes, and finishes what runs.
+    case stopping
+}

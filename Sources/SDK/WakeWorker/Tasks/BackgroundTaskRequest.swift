@@ -1,4 +1,5 @@
 public import FoundationEssentials
+package import Wire
 
 /// A wish that a background task be launched once: see ``BackgroundTaskScheduler/submit(_:)``.
 ///
@@ -122,5 +123,114 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         let resources = self.requiredResources.names.map { "\"\($0)\"" }.joined(separator: ",")
         if !resources.isEmpty { members.append("\"resources\":[\(resources)]") }
         return Array("{\(members.joined(separator: ","))}".utf8)
+    }
+}
+
+/// What became of a request that was submitted.
+public struct BackgroundTaskSubmission: Hashable, Sendable {
+    /// What the gateway did with a request. More cases may come; give a `switch` a `default`.
+    public enum Disposition: String, Hashable, Sendable, CaseIterable {
+        /// The request was launched at once.
+        case launched
+        /// The request waits.
+        case scheduled
+        /// The request waits, in place of an earlier one of its identifier.
+        case replaced
+    }
+
+    /// The request's identifier.
+    public let identifier: String
+    /// What the gateway did with it.
+    public let disposition: Disposition
+    /// When it may launch at the earliest; nil while something holds it, and when it was launched.
+    public let eligibleAt: Date?
+    /// What holds it, such as `active` or `worker`; nil when nothing does.
+    public let held: String?
+
+    /// Reads the gateway's answer; nil when it cannot be read.
+    package init?(_ object: JSONValue) {
+        guard let identifier = object["identifier"]?.text,
+            let disposition = object["disposition"]?.text.flatMap({ Disposition(rawValue: $0) })
+        else { return nil }
+        self.identifier = identifier
+        self.disposition = disposition
+        self.eligibleAt = object["eligibleAt"]?.integer.map { Date(millisecondsSince1970: $0) }
+        self.held = object["held"]?.text
+    }
+}
+
+/// A request that waits for its launch: see ``BackgroundTaskScheduler/pendingRequests()``.
+public struct PendingTaskRequest: Hashable, Sendable {
+    /// The request's identifier.
+    public let identifier: String
+    /// The kind.
+    public let kind: BackgroundTaskKind
+    /// When it was submitted, by the gateway's clock.
+    public let submittedAt: Date
+    /// The earliest moment at which it may launch, as it was submitted; nil when it named none.
+    public let earliestBegin: Date?
+    /// Whether the device must have a network.
+    public let requiresNetworkConnectivity: Bool
+    /// Whether the device must be charging.
+    public let requiresExternalPower: Bool
+    /// How often it was launched: more than 0 when a launch was lost.
+    public let attemptCount: Int
+    /// When it may launch at the earliest; nil while something holds it.
+    public let eligibleAt: Date?
+    /// What holds it, such as `active` or `worker`; nil when nothing does.
+    public let held: String?
+    /// One sentence that says why it waits.
+    public let why: String
+
+    /// Reads one of the gateway's answer; nil when it cannot be read, or is of a kind that is not known.
+    package init?(_ object: JSONValue) {
+        guard let identifier = object["identifier"]?.text,
+            let kind = object["kind"]?.text.flatMap({ BackgroundTaskKind(rawValue: $0) })
+        else { return nil }
+        self.identifier = identifier
+        self.kind = kind
+        self.submittedAt = Date(millisecondsSince1970: object["submittedAt"]?.integer ?? 0)
+        self.earliestBegin = object["earliestBegin"]?.integer.map { Date(millisecondsSince1970: $0) }
+        self.requiresNetworkConnectivity = object["requiresNetworkConnectivity"]?.bool ?? false
+        self.requiresExternalPower = object["requiresExternalPower"]?.bool ?? false
+        self.attemptCount = Int(clamping: object["attempts"]?.integer ?? 0)
+        self.eligibleAt = object["eligibleAt"]?.integer.map { Date(millisecondsSince1970: $0) }
+        self.held = object["held"]?.text
+        self.why = object["why"]?.text ?? ""
+    }
+}
+
+extension Duration {
+    /// So many minutes.
+    ///
+    /// - Parameter minutes: how many.
+    public static func minutes(_ minutes: Int) -> Duration { .seconds(60) * minutes }
+
+    /// So many hours.
+    ///
+    /// - Parameter hours: how many.
+    public static func hours(_ hours: Int) -> Duration { .seconds(3600) * hours }
+}
+
+extension Date {
+    /// The moment that comes so long after another.
+    ///
+    /// - Parameters:
+    ///   - date: a moment.
+    ///   - duration: how long after it; before it when it is negative.
+    public static func + (date: Date, duration: Duration) -> Date {
+        let (seconds, attoseconds) = duration.components
+        return date.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
+    }
+
+    /// Rounded to the nearest; nil for a moment before 1970 or after the year 9999.
+    var millisecondsSince1970: Int64? {
+        let milliseconds = (self.timeIntervalSince1970 * 1000).rounded()
+        guard (0...Double(WakeMessage.instantMax)).contains(milliseconds) else { return nil }
+        return Int64(milliseconds)
+    }
+
+    init(millisecondsSince1970 milliseconds: Int64) {
+        self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
 }

@@ -1,3 +1,6 @@
+import Synchronization
+package import Wire
+
 /// The handlers of background tasks and sessions by what they are registered for.
 package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
     /// The most of tasks, and the most of sessions.
@@ -45,5 +48,88 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
     package func handler(for name: BackgroundTaskName) -> Handler? {
         for candidate in name.candidates { if let handler = self.handlers[candidate] { return handler } }
         return nil
+    }
+}
+
+/// What a worker is to handle besides pushes, until it runs.
+final class BackgroundTaskRegistry: Sendable {
+    /// What handles a launch.
+    enum Handler: Sendable {
+        case context(@Sendable (BackgroundTaskContext) async throws -> Void)
+        /// Every kind, as it came.
+        case launch(@Sendable (TaskLaunch) async throws -> Void)
+    }
+
+    /// What was registered.
+    struct Registrations: Sendable {
+        var tasks = BackgroundTaskTable<Handler>()
+        /// Whether changes of conditions are wanted.
+        var wantsConditions = false
+    }
+
+    private struct State {
+        var registrations = Registrations()
+        /// Whether the worker has run.
+        var isSealed = false
+    }
+
+    private let state = Mutex(State())
+
+    /// - Throws: `alreadyRunning` when the worker has run, and what the table throws.
+    func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
+        // A closure of the lock throws what it likes.
+        let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
+            guard !state.isSealed else {
+                let what = name.isSession ? "session" : "task"
+                let message = "the \(what) \(name.text) is registered after run(); register all handlers before it"
+                return .failure(WakeWorkerError(.alreadyRunning, message))
+            }
+            do throws(WakeWorkerError) {
+                return .success(try state.registrations.tasks.register(name, handler))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try outcome.get()
+    }
+
+    func wantConditions() {
+        self.state.withLock { $0.registrations.wantsConditions = true }
+    }
+
+    /// What was registered; nothing more can be from now on.
+    func seal() -> Registrations {
+        self.state.withLock { state in
+            state.isSealed = true
+            return state.registrations
+        }
+    }
+}
+
+/// One launch of a background task, or the word that transfers of a session have finished, as its wake says it: for
+/// programs that hand it on, and that take every kind.
+package struct TaskLaunch: Sendable {
+    package let message: TaskMessage
+    private let lease: WakeLease
+
+    init(_ message: TaskMessage, _ lease: WakeLease) {
+        self.message = message
+        self.lease = lease
+    }
+
+    /// Until when it may run; progress and extensions move it. By this machine's clock.
+    package var deadline: ContinuousClock.Instant { self.lease.deadline }
+
+    /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
+    package var expiration: ExpirationReason? { self.lease.expiration }
+
+    /// Tells the gateway how far a continued task is; an advance moves its deadline.
+    ///
+    /// A report that does not arrive is not sent again.
+    ///
+    /// - Throws: `WakeWorkerError`: `wakeEnded` when it is too late, `refused` when the gateway refuses it,
+    ///   `cancelled`, and what keeps a request from the gateway.
+    package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
+        try await self.lease.tell(self.message.wake, progress)
     }
 }
