@@ -144,11 +144,11 @@ package struct ClientNetwork: Hashable, Sendable {
 
 /// How many connections there are of each of many, such as addresses, on all loops together.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards the counts, when a connection begins and ends and
-/// not for requests.
+/// It is `Sendable` without the compiler's proof: `countsMonitor` guards the counts, when a connection begins and ends
+/// and not for requests.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int
-    private let monitor = Monitor()
+    private let countsMonitor = Monitor()
     private var counts: [Key: Int] = [:]
 
     /// - Parameter connectionsMax: the most connections of each; 0 for no limit.
@@ -158,8 +158,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// Sets another bound. Those that are past it stay.
     package func setMax(_ connectionsMax: Int) {
-        self.monitor.lock()
-        defer { self.monitor.unlock() }
+        self.countsMonitor.lock()
+        defer { self.countsMonitor.unlock() }
         self.connectionsMax = connectionsMax
     }
 
@@ -167,8 +167,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
     ///
     /// - Returns: false when there are as many as there may be; it is then not counted.
     package func begin(_ key: Key) -> Bool {
-        self.monitor.lock()
-        defer { self.monitor.unlock() }
+        self.countsMonitor.lock()
+        defer { self.countsMonitor.unlock() }
         let count = self.counts[key, default: 0]
         guard self.connectionsMax == 0 || count < self.connectionsMax else { return false }
         self.counts[key] = count + 1
@@ -177,8 +177,8 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// A connection that was counted is gone.
     package func end(_ key: Key) {
-        self.monitor.lock()
-        defer { self.monitor.unlock() }
+        self.countsMonitor.lock()
+        defer { self.countsMonitor.unlock() }
         guard let count = self.counts[key] else { return }
         self.counts[key] = count > 1 ? count - 1 : nil
     }
