@@ -70,24 +70,34 @@ struct SharedDatabaseTests {
         #expect(gateway.process.errors.contains("storeDetached"))
     }
 
+    /// Starts psql, and has it keep a transaction open after a statement that locks something.
+    private func editor(of address: String, on server: PostgresServer, _ statement: String) throws -> ChildProcess {
+        let database = address.split(separator: "/").last.map(String.init) ?? ""
+        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
+        try editor.write("BEGIN;")
+        try editor.write("\(statement);")
+        let locked = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = '\(database)' AND application_name = 'psql' AND state = 'idle in transaction'
+                AND starts_with(query, '\(statement.prefix(6))')
+            """
+        try server.wait(for: "1", of: locked)
+        return editor
+    }
+
     @Test("A session that has locked devices stalls no other device, and questions about these are answered")
     func lockedDevices() throws {
         let server = try PostgresServer.shared()
         let address = try server.database()
-        let database = address.split(separator: "/").last.map(String.init) ?? ""
         let gateway = try RunningGateway(["--set", "store=\(address)"])
         let tokens = (1...40).map { String(repeating: String(format: "%02x", $0), count: 32) }
         for token in tokens { #expect(try gateway.push(token, topic: self.topic).status == 200) }
         let held = tokens.prefix(12).map { "'\\x\($0)'" }.joined(separator: ", ")
-        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
-        try editor.write("BEGIN;")
-        try editor.write("SELECT 'locked' FROM wakegate.device WHERE token IN (\(held)) FOR UPDATE;")
-        let locked = """
-            SELECT count(*) FROM pg_stat_activity
-            WHERE datname = '\(database)' AND application_name = 'psql' AND state = 'idle in transaction'
-                AND query LIKE '%FOR UPDATE%'
-            """
-        try server.wait(for: "1", of: locked)
+        let editor = try self.editor(
+            of: address,
+            on: server,
+            "SELECT 'locked' FROM wakegate.device WHERE token IN (\(held)) FOR UPDATE"
+        )
 
         for path in ["", "/tasks", "/events", "/pushes"] {
             let answer = try gateway.admin("/v1/devices/\(tokens[0])\(path)", "--max-time", "10")
@@ -128,19 +138,10 @@ struct SharedDatabaseTests {
     func lockedTable() throws {
         let server = try PostgresServer.shared()
         let address = try server.database()
-        let database = address.split(separator: "/").last.map(String.init) ?? ""
         let gateway = try RunningGateway(["--set", "store=\(address)"])
         let token = String(repeating: "0c", count: 32)
         #expect(try gateway.push(token, topic: self.topic).status == 200)
-        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
-        try editor.write("BEGIN;")
-        try editor.write("LOCK TABLE wakegate.device IN EXCLUSIVE MODE;")
-        let locked = """
-            SELECT count(*) FROM pg_stat_activity
-            WHERE datname = '\(database)' AND application_name = 'psql' AND state = 'idle in transaction'
-                AND query LIKE 'LOCK TABLE%'
-            """
-        try server.wait(for: "1", of: locked)
+        let editor = try self.editor(of: address, on: server, "LOCK TABLE wakegate.device IN EXCLUSIVE MODE")
         // Refused pushes are counted in a transaction that loads no device: its success says nothing about the table.
         try gateway.eventually("not ready") {
             #expect(try gateway.push(token, topic: self.topic).status == 503)
