@@ -16,7 +16,8 @@ struct FormerWorkerTests {
         {"batteryLevel":0.42,"charging":false,"network":true}
         """
     private static let subscription = """
-        GET /v1/topics/com.example.app/wakes?slots=2&name=old&device=\(token)&task=com.example.app.*&conditions=1 HTTP/1.1\r
+        GET /v1/topics/com.example.app/wakes?slots=2&name=old&device=\(token)&task=com.example.app.*\
+        &conditions=1 HTTP/1.1\r
         Host: HOST\r
         accept: text/event-stream\r
         \r

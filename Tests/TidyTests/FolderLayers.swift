@@ -38,7 +38,7 @@ enum FolderLayers {
             "Worker", "Stats", "Transfers", ".",
         ],
         "WakeGateTestKit": [
-            ".", "Certificates", "Disk", "Faults", "Journal", "Traces", "Cluster", "PostgreSQL",
+            ".", "Certificates", "Disk", "Faults", "Traces", "Cluster", "PostgreSQL",
         ],
     ]
 

@@ -8,7 +8,10 @@ package enum CommandLineTool {
 
     /// Runs the words after the program's name and returns the exit status.
     ///
-    /// - Parameter commands: every command of the program.
+    /// - Parameters:
+    ///   - words: the arguments without the name of the program.
+    ///   - commands: every command of the program.
+    ///   - environment: the surroundings of the process, and the commit that it was built from.
     package static func run(
         _ words: [String],
         commands: [CommandDefinition],

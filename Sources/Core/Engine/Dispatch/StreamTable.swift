@@ -139,9 +139,12 @@ extension StreamTable {
 // MARK: - Whose turn it is
 
 extension StreamTable {
-    /// Returns the stream that a wake of this device goes to: a free one that names it, or else the one whose turn it is.
+    /// Returns the stream that a wake of this device goes to: a free one that names it, or else the next in rotation.
     ///
-    /// - Parameter target: What is launched; nil for a push.
+    /// - Parameters:
+    ///   - topic: The topic of the device.
+    ///   - device: The token of the device.
+    ///   - target: What is launched; nil for a push.
     package mutating func free(
         _ topic: TopicIndex,
         _ device: borrowing DeviceToken,

@@ -111,8 +111,9 @@ struct TopicWorkers {
     }
 }
 
-/// Free streams that take turns: each gets one wake and goes to the end. Streams that are no longer free are skipped, and
-/// are appended again once they are free.
+/// Free streams that take turns: each gets one wake and goes to the end.
+///
+/// A stream that is no longer free is skipped, and is appended again once it is free.
 struct StreamRotation {
     /// True if this is a rotation for tasks, where a stream stands besides the one for pushes.
     private let isOfTasks: Bool

@@ -108,7 +108,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
 /// Makes a journal's checkpoints on a thread of its own, and looks after its files and its mark each second. `stop`
 /// ends it.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `wishes`.
+/// It is `Sendable` without the compiler's proof: `wishMonitor` guards `wishes`.
 package final class CheckpointThread: @unchecked Sendable {
     /// What others ask of the thread.
     private struct Wishes {
@@ -119,7 +119,7 @@ package final class CheckpointThread: @unchecked Sendable {
     /// How often the files and the mark are looked after, in nanoseconds.
     private static let lookInterval: Int64 = 1_000_000_000
 
-    private let monitor = Monitor()
+    private let wishMonitor = Monitor()
     private var wishes = Wishes()
     private let ended = Latch()
 
@@ -150,17 +150,17 @@ package final class CheckpointThread: @unchecked Sendable {
     }
 
     private func wish(_ change: (inout Wishes) -> Void) {
-        self.monitor.withLock {
+        self.wishMonitor.withLock {
             change(&self.wishes)
-            self.monitor.signal()
+            self.wishMonitor.signal()
         }
     }
 
     /// Waits for a wish, at most until `moment`.
     private func takeWishes(waitingUntil moment: Int64) -> Wishes {
-        self.monitor.withLock {
+        self.wishMonitor.withLock {
             while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
-                guard self.monitor.wait(untilNanoseconds: moment) else { break }
+                guard self.wishMonitor.wait(untilNanoseconds: moment) else { break }
             }
             defer { self.wishes.isCheckpointDue = false }
             return self.wishes

@@ -78,13 +78,13 @@ enum PostgresProgram {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = errors
-        let ended = Latch()
-        process.terminationHandler = { _ in ended.open() }
+        let programEnded = Latch()
+        process.terminationHandler = { _ in programEnded.open() }
         try process.start()
         // Errors are few: they fit into the pipe while the output is read.
         let text = output.fileHandleForReading.readDataToEndOfFile()
         let complaint = errors.fileHandleForReading.readDataToEndOfFile()
-        ended.wait()
+        programEnded.wait()
         try? output.fileHandleForReading.close()
         try? errors.fileHandleForReading.close()
         guard process.terminationStatus == 0 else {
@@ -105,7 +105,7 @@ final class PostgresFolder: @unchecked Sendable {
     let path: String
     private let guardian = Process()
     private let line = Pipe.toChild()
-    private let ended = Latch()
+    private let guardEnded = Latch()
 
     /// At the end of its input, ends the server whose working folder is the data folder: asked once, it drops
     /// everything. A server that stands still is woken first.
@@ -134,14 +134,14 @@ final class PostgresFolder: @unchecked Sendable {
         self.guardian.standardInput = self.line
         self.guardian.standardOutput = FileHandle.nullDevice
         self.guardian.standardError = FileHandle.nullDevice
-        let ended = self.ended
-        self.guardian.terminationHandler = { _ in ended.open() }
+        let guardEnded = self.guardEnded
+        self.guardian.terminationHandler = { _ in guardEnded.open() }
         try self.guardian.start()
     }
 
     deinit {
         try? self.line.fileHandleForWriting.close()
-        self.ended.wait()
+        self.guardEnded.wait()
     }
 
     /// The data folder; it need not exist.

@@ -13,7 +13,9 @@ package struct ManualPage: Sendable {
 
     /// Every page: of the program, of each of its commands, and of the configuration file.
     ///
-    /// - Parameter keys: the keys of the configuration file.
+    /// - Parameters:
+    ///   - commands: every command of the program.
+    ///   - keys: the keys of the configuration file.
     package static func all(of commands: [CommandDefinition], keys: [KeyManual]) -> [ManualPage] {
         [self.program(commands)] + commands.map { self.command($0) } + [self.configuration(keys)]
     }
