@@ -41,6 +41,9 @@ package struct TopicTable: ~Copyable {
     /// The topics that are paused.
     package private(set) var paused: Set<TopicIndex> = []
 
+    /// The secret key that names are hashed with.
+    var key: HashKey { self.names.key }
+
     /// No topics.
     ///
     /// - `key`: what names are hashed with.
@@ -214,7 +217,7 @@ package struct TopicNames: ~Copyable {
     private var text = ByteBuffer()
     private var ends: [Int] = []
     /// Keeps strangers from choosing names that collide.
-    private let key: HashKey
+    let key: HashKey
 
     /// No names.
     ///

@@ -186,7 +186,7 @@ extension Dispatcher {
     func offer(_ task: ReadyTask) {
         guard self.isReady(task) else { return }
         let token = self.engine.identity(task.device).token
-        self.streams.wait(task) { self.isReady($0) }
+        self.streams.wait(task, key: self.engine.topics.key) { self.isReady($0) }
         while self.isReady(task), let stream = self.freeStream(task.topic, token, task.target) {
             guard self.workLeft > 0 else {
                 // Nothing else would look at it again.

@@ -185,11 +185,12 @@ extension StreamTable {
 extension StreamTable {
     /// A task of this topic came to wait for a slot.
     ///
+    /// - `key`: the secret that the shape of the trees of tasks depends on.
     /// - `isReady`: whether a task waits still.
-    mutating func wait(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
+    mutating func wait(_ task: ReadyTask, key: HashKey, isReady: (ReadyTask) -> Bool) {
         self.grow(task.topic)
         self.shared?.topicsWaiting.append(task.topic)
-        self.workers[Int(task.topic.rawValue)].waiting.append(task, isReady: isReady)
+        self.workers[Int(task.topic.rawValue)].waiting.append(task, key: key, isReady: isReady)
     }
 
     /// A task waits no longer.

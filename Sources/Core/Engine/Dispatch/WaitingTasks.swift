@@ -1,4 +1,5 @@
 import Policy
+import Wire
 
 /// The tasks and sessions of one topic that wait for a slot, in the order in which they came to wait.
 ///
@@ -48,12 +49,14 @@ struct WaitingTasks {
 
     /// Adds a task behind all others.
     ///
-    /// - Parameter isReady: Returns whether a task still waits.
-    mutating func append(_ task: ReadyTask, isReady: (ReadyTask) -> Bool) {
+    /// - `key`: The secret that the shape of the trees depends on.
+    /// - `isReady`: Returns whether a task still waits.
+    mutating func append(_ task: ReadyTask, key: HashKey, isReady: (ReadyTask) -> Bool) {
         self.remove(task.device, task.target)
         let group = self.group(of: task.target)
         self.nodes[Key(task.device, task.target)] = self.tree.append(
             task,
+            key: key,
             to: &self.roots[group, default: TaskTree.none]
         )
         for _ in 0..<Self.looksPerTask { self.sweep(isReady) }
@@ -123,7 +126,7 @@ struct TaskTree {
         let task: ReadyTask
         /// The number of the task in the order of arrival.
         let order: UInt64
-        let priority: Int
+        let priority: UInt64
         var left = TaskTree.none
         var right = TaskTree.none
         /// The first task of this tree.
@@ -151,11 +154,12 @@ struct TaskTree {
     }
 
     /// Adds a task as the last one.
-    mutating func append(_ task: ReadyTask, to root: inout Node) -> Node {
+    mutating func append(_ task: ReadyTask, key: HashKey, to root: inout Node) -> Node {
         self.lastOrder += 1
         let node = self.unused.popLast() ?? Node(self.places.count)
-        // The hash differs from process to process, so that no sender of tasks can choose the shape of a tree.
-        let place = Place(task: task, order: self.lastOrder, priority: self.lastOrder.hashValue, earliest: node)
+        // No sender of tasks knows the key, and so none can choose the shape of a tree.
+        let priority = key.hash(self.lastOrder, 0)
+        let place = Place(task: task, order: self.lastOrder, priority: priority, earliest: node)
         if Int(node) == self.places.count { self.places.append(place) } else { self.places[Int(node)] = place }
         root = self.insert(node, under: root)
         return node
