@@ -17,21 +17,21 @@ struct ThreatModelTests {
             let cell = try #require(row.split(separator: "|").last { !$0.allSatisfy(\.isWhitespace) })
             let name = cell.trimmingCharacters(in: CharacterSet(charactersIn: " `"))
             let parts = try #require(name.wholeMatch(of: /(\w+)\/(\w+)\.(\w+)/), "\(row)").output
-            let text = try #require(try self.source(of: "\(parts.2).swift", in: "\(parts.1)"), "\(name)")
+            let text = try #require(try self.source(of: "\(parts.2)", in: "\(parts.1)"), "\(name)")
             let function = try #require(text.range(of: "func \(parts.3)("), "\(name)")
             #expect(text[..<function.lowerBound].contains("@Test("), "\(name)")
         }
     }
 
-    /// The text of a file somewhere in the folder of a module of tests.
-    private func source(of name: String, in module: String) throws -> String? {
+    /// Returns the text of the file that declares a suite of a module of tests, from the declaration on.
+    private func source(of suite: String, in module: String) throws -> Substring? {
         let root = RunningGateway.root.appendingPathComponent("Tests")
         let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-        let path = paths.first { path in
-            let parts = path.split(separator: "/")
-            return parts.last == name[...] && parts.dropLast().contains(module[...])
+        for path in paths where path.hasSuffix(".swift") && path.split(separator: "/").contains(module[...]) {
+            let text = try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+            let declaration = text.range(of: "(struct|class) \(suite)[: ]", options: .regularExpression)
+            if let declaration { return text[declaration.lowerBound...] }
         }
-        guard let path else { return nil }
-        return try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8)
+        return nil
     }
 }
