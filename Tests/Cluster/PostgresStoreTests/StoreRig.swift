@@ -207,6 +207,14 @@ final class StoreRig {
         return loaded
     }
 
+    /// The devices that a plan finds once it finds so many: a transaction that was abandoned holds its locks a little
+    /// longer.
+    func find(_ count: Int, _ plan: LoadPlan) throws -> LoadedDevices {
+        var loaded = try self.find(plan)
+        for _ in 1...10_000 where loaded.devices.count < count { loaded = try self.find(plan) }
+        return loaded
+    }
+
     /// Reads rows for a question.
     func read(_ plan: ReadPlan) throws -> LoadedDevices {
         let number = self.nextNumber()
