@@ -171,8 +171,8 @@ extension Dispatcher {
     /// How many tasks of a topic are kept as waiting for a slot; some may have ceased to, never most of them.
     package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
 
-    /// Returns the number of classes of a topic's streams that were looked at for tasks.
-    package func classesLookedAt(_ topic: TopicIndex) -> Int64 { self.streams.classesLookedAt(topic) }
+    /// Returns the number of streams of a topic that were looked at one by one, for tasks that need several resources.
+    package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
 
     /// How many streams are open.
     package var streamCount: Int { self.streams.count }

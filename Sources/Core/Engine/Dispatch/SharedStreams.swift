@@ -34,10 +34,11 @@ struct SharedStreams {
 extension StreamTable {
     /// How a stream stands that is about to get a wake of this kind.
     func turn(_ stream: Subscription, _ kind: LaunchKind) -> StreamChanges.Turn {
+        let place = Int(stream.topic.rawValue)
         let isPush = kind == .push
         return StreamChanges.Turn(
-            isPush: isPush,
-            wasNext: self.workers[Int(stream.topic.rawValue)].isNext(stream, isPush: isPush),
+            wasNext: isPush && self.workers[place].isNext(stream),
+            taskPlaces: isPush ? [] : self.workers[place].taskPlacesNext(stream),
             lastTurn: stream.lastTurn
         )
     }
@@ -126,8 +127,9 @@ extension StreamTable {
         guard !stream.hasEnded, stream.takeBack(wake) else { return }
         let place = Int(stream.topic.rawValue)
         self.workers[place].busy -= 1
-        if turn.wasNext { self.workers[place].turnTakenBack(stream, isPush: turn.isPush) }
+        if turn.wasNext { self.workers[place].turnTakenBack(stream) }
         if stream.lastTurn == turn.turn { stream.lastTurn = turn.lastTurn }
+        self.workers[place].taskTurnTakenBack(stream, turn.taskPlaces)
         self.changed(stream)
     }
 
@@ -151,9 +153,10 @@ extension StreamTable {
 package struct StreamChanges {
     /// Whose turn it was when a stream got a wake.
     struct Turn {
-        let isPush: Bool
-        /// True if the stream was the next to get a push, or a task.
+        /// True if the stream was the next to get a push.
         let wasNext: Bool
+        /// The places in which the stream was the next to get a task.
+        let taskPlaces: [Int]
         let lastTurn: UInt64
         /// The turn that the wake was.
         var turn: UInt64 = 0

@@ -175,7 +175,7 @@ extension StreamTable {
     /// The stream holds more or fewer wakes, or can take one that could not, or no more.
     mutating func changed(_ stream: Subscription) {
         self.shared?.offered.changed(stream)
-        guard !stream.request.devices.isEmpty else { return }
+        guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
         self.workers[Int(stream.topic.rawValue)].changed(stream)
     }
 }
@@ -224,9 +224,9 @@ extension StreamTable {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
     }
 
-    /// Returns the number of classes of a topic's streams that were looked at for tasks.
-    package func classesLookedAt(_ topic: TopicIndex) -> Int64 {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].classesLookedAt : 0
+    /// Returns the number of streams of a topic that were looked at one by one, for tasks that need several resources.
+    package func searchedCount(_ topic: TopicIndex) -> Int64 {
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].searched : 0
     }
 }
 

@@ -110,10 +110,14 @@ package final class Subscription {
     var number: UInt64 = 0
     /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
     var places: [NamingStreams.Place] = []
-    /// The streams that take the same tasks as this one; nil if it takes none, or names devices.
-    var taskClass: TaskClasses.TaskClass?
+    /// The places of the stream among those that take its tasks; `TaskRotations` keeps them.
+    var taskPlaces: [TaskRotations.Place] = []
+    /// The number of its places in which it does not stand in the rotation.
+    var taskPlacesOut = 0
     /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
+    /// True if the stream was free when `TaskRotations` last heard of a change; kept for those with several resources.
+    var wasFree = false
     /// What it has heard of conditions; `ConditionsLog` keeps it.
     var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
@@ -128,8 +132,6 @@ package final class Subscription {
     var isClear = false
     /// True if the stream stands in its topic's rotation for pushes.
     var isInRotation = false
-    /// True if the stream stands in the rotation of its `taskClass`.
-    var isInTaskRotation = false
     var hasEnded = false
     /// Whether the worker stops: the stream gets no new wake, and ends after its last.
     var isDraining = false

@@ -4,9 +4,9 @@ import Wire
 /// The streams subscribed to one topic.
 struct TopicWorkers {
     /// The streams that take pushes of any device.
-    private var pushes = StreamRotation(isOfTasks: false)
+    private var pushes = StreamRotation()
     private var naming = NamingStreams()
-    private var tasks = TaskClasses()
+    private var tasks = TaskRotations()
     /// How many streams offer each resource.
     private var offers: [String: Int] = [:]
     /// What waits for a slot of a stream that names no device.
@@ -23,9 +23,9 @@ struct TopicWorkers {
 
     /// Puts a free stream that takes wakes of any device at the end of the rotations.
     mutating func rotate(_ subscription: Subscription) {
-        guard subscription.request.devices.isEmpty, subscription.isFree else { return }
-        if subscription.request.takesPushes { self.pushes.append(subscription) }
-        subscription.taskClass?.rotation.append(subscription)
+        self.tasks.rotate(subscription)
+        guard subscription.request.devices.isEmpty, subscription.isFreeForPush else { return }
+        self.pushes.append(subscription)
     }
 
     /// The stream whose turn it is to get a push.
@@ -35,24 +35,25 @@ struct TopicWorkers {
     mutating func turnEnded(_ subscription: Subscription, isPush: Bool) {
         if isPush {
             self.pushes.turnEnded(subscription)
-        } else if let taskClass = subscription.taskClass {
-            self.tasks.noteTurn(subscription)
-            taskClass.rotation.turnEnded(subscription)
-        }
-    }
-
-    /// Returns whether the stream is the next to get a push or a task.
-    func isNext(_ subscription: Subscription, isPush: Bool) -> Bool {
-        isPush ? self.pushes.isNext(subscription) : subscription.taskClass?.rotation.isNext(subscription) ?? false
-    }
-
-    /// A stream that was next did not get its wake after all: it is next again.
-    mutating func turnTakenBack(_ subscription: Subscription, isPush: Bool) {
-        if isPush {
-            if subscription.request.takesPushes { self.pushes.turnTakenBack(subscription) }
         } else {
-            subscription.taskClass?.rotation.turnTakenBack(subscription)
+            self.tasks.turnEnded(subscription)
         }
+    }
+
+    /// Returns whether the stream is the next to get a push.
+    func isNext(_ subscription: Subscription) -> Bool { self.pushes.isNext(subscription) }
+
+    /// A stream that was next did not get its push after all: it is next again.
+    mutating func turnTakenBack(_ subscription: Subscription) {
+        if subscription.request.takesPushes { self.pushes.turnTakenBack(subscription) }
+    }
+
+    /// Returns the places in which the stream is the next to get a task.
+    func taskPlacesNext(_ subscription: Subscription) -> [Int] { self.tasks.placesNext(subscription) }
+
+    /// A stream did not get its task after all: it is next again in the places in which it was next.
+    mutating func taskTurnTakenBack(_ subscription: Subscription, _ places: [Int]) {
+        self.tasks.turnTakenBack(subscription, places)
     }
 
     /// The stream that a task of this device goes to: a free one that names it, or else the one whose turn it is.
@@ -82,11 +83,17 @@ struct TopicWorkers {
     /// How many streams name this device, free or not.
     func countNaming(_ token: DeviceToken) -> Int { self.naming.count(token) }
 
-    /// A stream that names devices holds more or fewer wakes, or can take one that could not, or no more.
-    mutating func changed(_ subscription: Subscription) { self.naming.changed(subscription) }
+    /// A stream holds more or fewer wakes, or can take one that could not, or no more.
+    mutating func changed(_ subscription: Subscription) {
+        if subscription.request.devices.isEmpty {
+            self.tasks.changed(subscription)
+        } else {
+            self.naming.changed(subscription)
+        }
+    }
 
-    /// The number of classes that were looked at for tasks.
-    var classesLookedAt: Int64 { self.tasks.classesLookedAt }
+    /// The number of streams that were looked at one by one, for tasks that need several resources.
+    var searched: Int64 { self.tasks.searched }
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1
@@ -111,20 +118,15 @@ struct TopicWorkers {
     }
 }
 
-/// Free streams that take turns: each gets one wake and goes to the end.
+/// The free streams that take pushes of any device, in turns: each gets one wake and goes to the end.
 ///
 /// A stream that is no longer free is skipped, and is appended again once it is free.
 struct StreamRotation {
-    /// True if this is a rotation for tasks, where a stream stands besides the one for pushes.
-    private let isOfTasks: Bool
     private var streams: [Subscription] = []
     /// The place of the stream that is next.
     private var first = 0
     /// The number of streams that stand here though they have ended.
     private var ended = 0
-
-    /// A rotation without streams.
-    init(isOfTasks: Bool) { self.isOfTasks = isOfTasks }
 
     /// Returns the free stream whose turn it is.
     mutating func next() -> Subscription? {
@@ -143,8 +145,8 @@ struct StreamRotation {
 
     /// Puts a free stream at the end, unless it stands here.
     mutating func append(_ stream: Subscription) {
-        guard !self.contains(stream) else { return }
-        self.setContains(stream, true)
+        guard !stream.isInRotation else { return }
+        stream.isInRotation = true
         self.streams.append(stream)
     }
 
@@ -157,12 +159,12 @@ struct StreamRotation {
 
     /// The stream, which was next, did not get its wake after all: it is next again.
     mutating func turnTakenBack(_ stream: Subscription) {
-        if self.contains(stream), self.streams.count - self.first > 1, self.streams.last === stream {
+        if stream.isInRotation, self.streams.count - self.first > 1, self.streams.last === stream {
             self.streams.removeLast()
-            self.setContains(stream, false)
+            stream.isInRotation = false
         }
-        guard stream.isFree, !self.contains(stream) else { return }
-        self.setContains(stream, true)
+        guard stream.isFree, !stream.isInRotation else { return }
+        stream.isInRotation = true
         if self.first > 0 {
             self.first -= 1
             self.streams[self.first] = stream
@@ -173,7 +175,7 @@ struct StreamRotation {
 
     /// Notes that a stream has ended. Streams may come and go though no wake ever turns the rotation.
     mutating func remove(_ stream: Subscription) {
-        guard self.contains(stream) else { return }
+        guard stream.isInRotation else { return }
         self.ended += 1
         guard self.ended > 64, self.ended * 2 > self.streams.count else { return }
         self.streams.removeFirst(self.first)
@@ -184,155 +186,12 @@ struct StreamRotation {
 
     private mutating func dropFirst() {
         let stream = self.streams[self.first]
-        self.setContains(stream, false)
+        stream.isInRotation = false
         if stream.hasEnded { self.ended -= 1 }
         self.first += 1
         if self.first > 64, self.first * 2 > self.streams.count {
             self.streams.removeFirst(self.first)
             self.first = 0
         }
-    }
-
-    private func contains(_ stream: Subscription) -> Bool {
-        self.isOfTasks ? stream.isInTaskRotation : stream.isInRotation
-    }
-
-    private func setContains(_ stream: Subscription, _ isContained: Bool) {
-        if self.isOfTasks { stream.isInTaskRotation = isContained } else { stream.isInRotation = isContained }
-    }
-}
-
-/// The streams of a topic that name no device and take tasks, in classes that take the same.
-///
-/// The classes with a pattern for a name are found by a look-up for the name and for each of its beginnings. Each of
-/// them is looked at, which costs the same for any number of streams: what is next in its rotation. A topic has as many
-/// classes as its streams differ in their patterns and resources.
-struct TaskClasses {
-    /// Streams that take the same tasks and sessions.
-    final class TaskClass {
-        fileprivate let shape: Shape
-        fileprivate var streamCount = 0
-        fileprivate(set) var rotation = StreamRotation(isOfTasks: true)
-
-        fileprivate init(_ shape: Shape) { self.shape = shape }
-    }
-
-    fileprivate struct Shape: Hashable {
-        let tasks: [IdentifierPattern]
-        let sessions: [IdentifierPattern]
-        let resources: [String]
-
-        var patterns: [Pattern] {
-            self.tasks.map { Pattern(isSession: false, isExact: $0.isExact, stem: $0.stem) }
-                + self.sessions.map { Pattern(isSession: true, isExact: $0.isExact, stem: $0.stem) }
-        }
-    }
-
-    fileprivate struct Pattern: Hashable {
-        let isSession: Bool
-        let isExact: Bool
-        let stem: String
-    }
-
-    private var classes: [Shape: TaskClass] = [:]
-    /// The classes with each pattern.
-    private var takers: [Pattern: [TaskClass]] = [:]
-    /// The number of patterns of `takers` that stand for beginnings, by the length of the beginning in bytes.
-    private var stemLengths: [Int: Int] = [:]
-    private var lastTurn: UInt64 = 0
-    /// The number of classes that were looked at.
-    private(set) var classesLookedAt: Int64 = 0
-
-    /// No streams.
-    init() {}
-
-    /// Adds a stream that names no device.
-    mutating func insert(_ stream: Subscription) {
-        guard stream.request.takesTasks else { return }
-        self.noteTurn(stream)
-        let shape = Shape(
-            tasks: stream.request.tasks,
-            sessions: stream.request.sessions,
-            resources: stream.request.resources
-        )
-        let taskClass = self.classes[shape] ?? self.makeClass(shape)
-        taskClass.streamCount += 1
-        stream.taskClass = taskClass
-    }
-
-    /// Removes a stream that has ended.
-    mutating func remove(_ stream: Subscription) {
-        guard let taskClass = stream.taskClass else { return }
-        taskClass.rotation.remove(stream)
-        stream.taskClass = nil
-        taskClass.streamCount -= 1
-        guard taskClass.streamCount == 0 else { return }
-        self.classes[taskClass.shape] = nil
-        for pattern in Set(taskClass.shape.patterns) {
-            self.takers[pattern]?.removeAll { $0 === taskClass }
-            guard self.takers[pattern]?.isEmpty == true else { continue }
-            self.takers[pattern] = nil
-            if !pattern.isExact { self.countStem(pattern.stem.utf8.count, -1) }
-        }
-    }
-
-    /// Notes that a stream got a task.
-    mutating func noteTurn(_ stream: Subscription) {
-        self.lastTurn += 1
-        stream.lastTurn = self.lastTurn
-    }
-
-    /// Returns the free stream that takes such a task: of those that are next in their class, the one whose last task
-    /// is the longest ago.
-    mutating func next(_ target: LaunchTarget) -> Subscription? {
-        guard !self.classes.isEmpty else { return nil }
-        var best: Subscription?
-        for pattern in self.patterns(for: target) {
-            for taskClass in self.takers[pattern] ?? [] {
-                self.classesLookedAt += 1
-                guard ResourceNames.isSatisfied(target.resources, by: taskClass.shape.resources),
-                    let stream = taskClass.rotation.next()
-                else { continue }
-                if best.map({ stream.lastTurn < $0.lastTurn }) ?? true { best = stream }
-            }
-        }
-        return best
-    }
-
-    /// Returns whether any stream, free or not, takes such a task.
-    func isTaken(_ target: LaunchTarget) -> Bool {
-        guard !self.classes.isEmpty else { return false }
-        return self.patterns(for: target).contains { pattern in
-            self.takers[pattern]?.contains { ResourceNames.isSatisfied(target.resources, by: $0.shape.resources) }
-                == true
-        }
-    }
-
-    /// The patterns for a task's name, of those that some stream may have.
-    private func patterns(for target: LaunchTarget) -> [Pattern] {
-        let isSession = target.kind == .urlSession
-        var patterns = [Pattern(isSession: isSession, isExact: true, stem: target.name)]
-        let name = target.name.utf8
-        for (place, byte) in name.enumerated() where byte == UInt8(ascii: ".") && place + 1 < name.count {
-            guard self.stemLengths[place + 1] != nil else { continue }
-            let stem = String(name.prefix(place + 1)) ?? ""
-            patterns.append(Pattern(isSession: isSession, isExact: false, stem: stem))
-        }
-        return patterns
-    }
-
-    private mutating func makeClass(_ shape: Shape) -> TaskClass {
-        let taskClass = TaskClass(shape)
-        self.classes[shape] = taskClass
-        for pattern in Set(shape.patterns) {
-            if self.takers[pattern] == nil, !pattern.isExact { self.countStem(pattern.stem.utf8.count, 1) }
-            self.takers[pattern, default: []].append(taskClass)
-        }
-        return taskClass
-    }
-
-    private mutating func countStem(_ length: Int, _ change: Int) {
-        let count = self.stemLengths[length, default: 0] + change
-        self.stemLengths[length] = count > 0 ? count : nil
     }
 }

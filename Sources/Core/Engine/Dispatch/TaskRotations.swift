@@ -1,0 +1,326 @@
+import Policy
+
+/// The free streams of a topic that name no device, by the names of the tasks that they take.
+///
+/// Each pattern that some stream registered has a rotation, and one more for each resource that streams with it offer:
+/// who is next is found by a look-up for the name and for each of its beginnings that some stream registered, however
+/// many streams there are. For a task that needs several resources all streams are looked at that offer the scarcest,
+/// once: needs that none of them satisfies are remembered until a stream comes or comes free.
+struct TaskRotations {
+    /// Where a stream stands for one of its patterns, or for one of them and a resource that it offers.
+    struct Place {
+        fileprivate let rotation: Int
+        /// Whether the stream stands in the rotation: it was free when it was put there.
+        fileprivate var isInTurn = false
+    }
+
+    private struct Key: Hashable {
+        let isSession: Bool
+        let isExact: Bool
+        let stem: String
+        /// Empty for all streams with the pattern.
+        let resource: String
+
+        func offering(_ resource: String) -> Key {
+            Key(isSession: self.isSession, isExact: self.isExact, stem: self.stem, resource: resource)
+        }
+    }
+
+    /// What streams with one pattern are to offer.
+    private struct Unmet: Hashable {
+        /// The most that are remembered; more would only cost memory.
+        static let countMax = 256
+
+        let key: Key
+        let needs: [String]
+    }
+
+    private struct Entry {
+        let stream: Subscription
+        /// Which of its places leads here.
+        let place: Int
+    }
+
+    private struct Rotation {
+        let key: Key
+        /// How many streams have the pattern, and the resource, free or not.
+        var count = 0
+        /// The free ones, from the one that is next; those that are not free any more are skipped.
+        var entries: [Entry] = []
+        var first = 0
+        /// How many of the entries are of streams that have ended.
+        var ended = 0
+    }
+
+    private var rotations: [Rotation] = []
+    private var numbers: [Key: Int] = [:]
+    private var unused: [Int] = []
+    /// How many rotations there are of beginnings with so many bytes, of requests and of sessions.
+    private var stemLengths: [[Int]] = [[], []]
+    private var lastTurn: UInt64 = 0
+    /// The streams that offer several resources, free or not.
+    private var versatile: [StreamAddress: Subscription] = [:]
+    /// Needs that no free stream satisfies.
+    private var unmet: Set<Unmet> = []
+    /// How many streams were looked at one by one, for tasks that need several resources.
+    private(set) var searched: Int64 = 0
+
+    /// No streams.
+    init() {}
+
+    /// A new stream that names no device.
+    mutating func insert(_ stream: Subscription) {
+        guard stream.request.takesTasks else { return }
+        self.noteTurn(stream)
+        for pattern in stream.request.tasks {
+            let key = Key(isSession: false, isExact: pattern.isExact, stem: pattern.stem, resource: "")
+            self.join(key, stream)
+            for resource in stream.request.resources { self.join(key.offering(resource), stream) }
+        }
+        for pattern in stream.request.sessions {
+            self.join(Key(isSession: true, isExact: pattern.isExact, stem: pattern.stem, resource: ""), stream)
+        }
+        stream.taskPlacesOut = stream.taskPlaces.count
+        if stream.request.resources.count > 1 { self.versatile[stream.address] = stream }
+        self.rotate(stream)
+    }
+
+    /// Takes out a stream that has ended.
+    mutating func remove(_ stream: Subscription) {
+        for place in stream.taskPlaces {
+            self.rotations[place.rotation].count -= 1
+            if self.rotations[place.rotation].count == 0 {
+                self.drop(place.rotation)
+            } else if place.isInTurn {
+                self.rotations[place.rotation].ended += 1
+                self.compact(place.rotation)
+            }
+        }
+        stream.taskPlaces = []
+        stream.taskPlacesOut = 0
+        if stream.request.resources.count > 1 { self.versatile[stream.address] = nil }
+    }
+
+    /// Puts a free stream at the end of those of its rotations in which it does not stand.
+    mutating func rotate(_ stream: Subscription) {
+        guard stream.taskPlacesOut > 0, stream.isFree else { return }
+        self.mayMeetNeeds(stream)
+        for place in stream.taskPlaces.indices where !stream.taskPlaces[place].isInTurn {
+            self.append(stream, place)
+        }
+    }
+
+    /// A stream can take one more wake that could not, or no more.
+    mutating func changed(_ stream: Subscription) {
+        guard stream.request.resources.count > 1 else { return }
+        let isFree = stream.isFree
+        if isFree, !stream.wasFree { self.mayMeetNeeds(stream) }
+        stream.wasFree = isFree
+    }
+
+    /// A stream got a task: where it was next, it goes to the end.
+    mutating func turnEnded(_ stream: Subscription) {
+        guard stream.request.devices.isEmpty else { return }
+        self.noteTurn(stream)
+        for place in stream.taskPlaces.indices where stream.taskPlaces[place].isInTurn {
+            let rotation = stream.taskPlaces[place].rotation
+            guard self.rotations[rotation].entries[self.rotations[rotation].first].stream === stream else { continue }
+            self.dropFirst(rotation)
+            if stream.isFree { self.append(stream, place) }
+        }
+    }
+
+    /// In which of its places a stream is next.
+    func placesNext(_ stream: Subscription) -> [Int] {
+        stream.taskPlaces.indices.filter { place in
+            guard stream.taskPlaces[place].isInTurn else { return false }
+            let rotation = self.rotations[stream.taskPlaces[place].rotation]
+            return rotation.entries[rotation.first].stream === stream
+        }
+    }
+
+    /// A stream that was next in these of its places did not get its task after all: it is next again.
+    mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
+        self.mayMeetNeeds(stream)
+        for place in places where stream.taskPlaces.indices.contains(place) {
+            let rotation = stream.taskPlaces[place].rotation
+            let (first, count) = (self.rotations[rotation].first, self.rotations[rotation].entries.count)
+            let last = self.rotations[rotation].entries.last
+            if count - first > 1, let last, last.stream === stream, last.place == place {
+                self.rotations[rotation].entries.removeLast()
+                stream.taskPlaces[place].isInTurn = false
+                stream.taskPlacesOut += 1
+            }
+            guard stream.isFree, !stream.taskPlaces[place].isInTurn else { continue }
+            let entry = Entry(stream: stream, place: place)
+            if first > 0 {
+                self.rotations[rotation].first -= 1
+                self.rotations[rotation].entries[first - 1] = entry
+            } else {
+                self.rotations[rotation].entries.insert(entry, at: 0)
+            }
+            stream.taskPlaces[place].isInTurn = true
+            stream.taskPlacesOut -= 1
+        }
+    }
+
+    /// A free stream offers what it offers: nothing is known any more of needs that it may satisfy.
+    private mutating func mayMeetNeeds(_ stream: Subscription) {
+        guard stream.request.resources.count > 1, !self.unmet.isEmpty else { return }
+        self.unmet.removeAll(keepingCapacity: true)
+    }
+
+    private mutating func noteTurn(_ stream: Subscription) {
+        self.lastTurn += 1
+        stream.lastTurn = self.lastTurn
+    }
+}
+
+// MARK: - Whose turn it is
+
+extension TaskRotations {
+    /// The free stream that takes such a task, and got its last one before all others that do.
+    mutating func next(_ target: LaunchTarget) -> Subscription? {
+        guard !self.numbers.isEmpty else { return nil }
+        var best: Subscription?
+        for key in self.keys(of: target) {
+            guard let stream = self.next(key, target.resources) else { continue }
+            if best.map({ stream.lastTurn < $0.lastTurn }) ?? true { best = stream }
+        }
+        return best
+    }
+
+    /// Whether any stream, free or not, takes such a task.
+    func isTaken(_ target: LaunchTarget) -> Bool {
+        guard !self.numbers.isEmpty else { return false }
+        guard target.resources.count > 1 else {
+            let resource = target.resources.first ?? ""
+            return self.keys(of: target).contains { self.numbers[$0.offering(resource)] != nil }
+        }
+        return self.versatile.values.contains { $0.request.takes(target) }
+    }
+
+    /// The patterns that match the name, of those that some stream may have registered.
+    private func keys(of target: LaunchTarget) -> [Key] {
+        let isSession = target.kind == .urlSession
+        var keys = [Key(isSession: isSession, isExact: true, stem: target.name, resource: "")]
+        let lengths = self.stemLengths[isSession ? 1 : 0]
+        let name = target.name.utf8
+        for (place, byte) in name.enumerated() where byte == UInt8(ascii: ".") && place + 1 < name.count {
+            guard place + 1 < lengths.count, lengths[place + 1] > 0 else { continue }
+            let stem = String(target.name.utf8.prefix(place + 1)) ?? ""
+            keys.append(Key(isSession: isSession, isExact: false, stem: stem, resource: ""))
+        }
+        return keys
+    }
+
+    /// The next of the streams with one pattern that offer what is needed.
+    private mutating func next(_ key: Key, _ needs: [String]) -> Subscription? {
+        guard var rotation = self.numbers[key] else { return nil }
+        guard !needs.isEmpty else { return self.first(rotation) }
+        for (place, need) in needs.enumerated() {
+            guard let number = self.numbers[key.offering(need)] else { return nil }
+            if place == 0 || self.rotations[number].count < self.rotations[rotation].count { rotation = number }
+        }
+        guard needs.count > 1 else { return self.first(rotation) }
+        return self.search(rotation, Unmet(key: key, needs: needs))
+    }
+
+    /// The next of the streams in a rotation that offer all that is needed.
+    private mutating func search(_ rotation: Int, _ wanted: Unmet) -> Subscription? {
+        guard let first = self.first(rotation), !self.unmet.contains(wanted) else { return nil }
+        var best: Subscription?
+        for entry in self.rotations[rotation].entries[self.rotations[rotation].first...] {
+            self.searched += 1
+            guard entry.stream.isFree, ResourceNames.isSatisfied(wanted.needs, by: entry.stream.request.resources)
+            else { continue }
+            if entry.stream === first { return first }
+            if best.map({ entry.stream.lastTurn < $0.lastTurn }) ?? true { best = entry.stream }
+        }
+        if best == nil {
+            if self.unmet.count == Unmet.countMax { self.unmet.removeAll(keepingCapacity: true) }
+            self.unmet.insert(wanted)
+        }
+        return best
+    }
+
+    private mutating func first(_ rotation: Int) -> Subscription? {
+        while self.rotations[rotation].first < self.rotations[rotation].entries.count {
+            let stream = self.rotations[rotation].entries[self.rotations[rotation].first].stream
+            if stream.isFree { return stream }
+            self.dropFirst(rotation)
+        }
+        return nil
+    }
+}
+
+// MARK: - Coming and going
+
+extension TaskRotations {
+    private mutating func join(_ key: Key, _ stream: Subscription) {
+        let number: Int
+        if let known = self.numbers[key] {
+            number = known
+        } else {
+            number = self.unused.popLast() ?? self.rotations.count
+            let rotation = Rotation(key: key)
+            if number == self.rotations.count {
+                self.rotations.append(rotation)
+            } else {
+                self.rotations[number] = rotation
+            }
+            self.numbers[key] = number
+            self.countStem(key, 1)
+        }
+        self.rotations[number].count += 1
+        stream.taskPlaces.append(Place(rotation: number))
+    }
+
+    /// Forgets a pattern that no stream has any more.
+    private mutating func drop(_ number: Int) {
+        let key = self.rotations[number].key
+        self.numbers[key] = nil
+        self.countStem(key, -1)
+        self.rotations[number].entries = []
+        self.rotations[number].first = 0
+        self.unused.append(number)
+    }
+
+    private mutating func countStem(_ key: Key, _ change: Int) {
+        guard !key.isExact, key.resource.isEmpty else { return }
+        let (namespace, length) = (key.isSession ? 1 : 0, key.stem.utf8.count)
+        while self.stemLengths[namespace].count <= length { self.stemLengths[namespace].append(0) }
+        self.stemLengths[namespace][length] += change
+    }
+
+    private mutating func append(_ stream: Subscription, _ place: Int) {
+        stream.taskPlaces[place].isInTurn = true
+        stream.taskPlacesOut -= 1
+        self.rotations[stream.taskPlaces[place].rotation].entries.append(Entry(stream: stream, place: place))
+    }
+
+    private mutating func dropFirst(_ rotation: Int) {
+        let entry = self.rotations[rotation].entries[self.rotations[rotation].first]
+        if entry.stream.hasEnded {
+            self.rotations[rotation].ended -= 1
+        } else {
+            entry.stream.taskPlaces[entry.place].isInTurn = false
+            entry.stream.taskPlacesOut += 1
+        }
+        self.rotations[rotation].first += 1
+        let (first, count) = (self.rotations[rotation].first, self.rotations[rotation].entries.count)
+        guard first == count || (first > 64 && first * 2 > count) else { return }
+        self.rotations[rotation].entries.removeFirst(first)
+        self.rotations[rotation].first = 0
+    }
+
+    /// Takes out streams that have ended once they are half of a rotation: streams may come and go without a task.
+    private mutating func compact(_ rotation: Int) {
+        let (ended, count) = (self.rotations[rotation].ended, self.rotations[rotation].entries.count)
+        guard ended > 64, ended * 2 > count else { return }
+        self.rotations[rotation].entries.removeFirst(self.rotations[rotation].first)
+        self.rotations[rotation].first = 0
+        self.rotations[rotation].entries.removeAll { $0.stream.hasEnded }
+        self.rotations[rotation].ended = 0
+    }
+}
