@@ -313,7 +313,7 @@ struct LoadPlanTests {
             Issue.record("\(String(describing: failure))")
             return
         }
-        #expect(error.message.contains("may take 0.3 s. Ask for less"))
+        #expect(error.message.contains("may take 300 ms. Ask for less"))
         try other.script("COMMIT")
         #expect(try rig.read(plan).devices.isEmpty)
         rig.stop()

@@ -198,10 +198,10 @@ final class QuestionLink {
 
     private func error(_ failure: PostgresError) -> StoreError {
         guard failure.kind == .cancelled else { return StoreError(failure) }
-        let seconds = Double(self.state.settings.questionStatementMilliseconds) / 1000
+        let milliseconds = self.state.settings.questionStatementMilliseconds
         return StoreError(
             message:
-                "PostgreSQL at \(failure.server) ended a question: a statement of a question may take \(seconds) s. "
+                "PostgreSQL at \(failure.server) ended a question: a statement of a question may take \(milliseconds) ms. "
                 + "Ask for less, such as one topic or a smaller page, and see in pg_stat_activity what keeps the "
                 + "database busy."
         )

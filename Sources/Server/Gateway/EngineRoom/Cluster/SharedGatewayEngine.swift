@@ -258,6 +258,8 @@ extension SharedGatewayEngine {
             self.letOut()
             if !self.isIdle { self.waitForStore(50) }
         }
+        // A commit that was confirmed in the last wait is an answer, and no refusal.
+        self.takeReplies()
         self.refuseEverybody(self.failureError)
         self.letOut()
         self.store.stop()

@@ -45,8 +45,7 @@ extension StoreError {
     /// A device's commands have waited too long. Anybody may read the answer, so it names no session of the database:
     /// the log and the metrics do.
     static let lockedDevice = StoreError(
-        message: "Another session of PostgreSQL has locked this device's row for \(DeviceLocks.timeout / 1000) s. The "
-            + "gateway's log (devicesLocked) and its metric wakegate_cluster_locked_devices name the session. End its "
-            + "transaction."
+        message: "Another session of PostgreSQL has locked this device's row. The gateway's log (devicesLocked) and "
+            + "its metric wakegate_cluster_locked_devices name the session. End its transaction."
     )
 }
