@@ -100,10 +100,10 @@ struct OpenAPITests {
             variables + [
                 program, "--config-file", settings, "run", document, "--url",
                 "http://\(listener.address(of: gateway))", "--phases", "coverage,fuzzing,stateful",
-                "--seed", "1", "--max-examples", "20", "--request-timeout", "30", "--no-color",
+                "--seed", "1", "--max-examples", "10", "--request-timeout", "30", "--no-color",
             ] + tags + listener.options,
             folder: gateway.folder
-        ).finish(within: 600)
+        ).finish(within: 840)
         #expect(ended.status == 0, "\(ended.output)")
         #expect(ended.output.contains("Tested: \(try self.tested(gateway, listener))"), "\(ended.output)")
         for phase in ["Coverage", "Fuzzing", "Stateful"] {
