@@ -201,9 +201,9 @@ final class QuestionLink {
         let milliseconds = self.state.settings.questionStatementMilliseconds
         return StoreError(
             message:
-                "PostgreSQL at \(failure.server) ended a question: a statement of a question may take \(milliseconds) ms. "
-                + "Ask for less, such as one topic or a smaller page, and see in pg_stat_activity what keeps the "
-                + "database busy."
+                "PostgreSQL at \(failure.server) ended a question: a statement of a question may take "
+                + "\(milliseconds) ms. Ask for less, such as one topic or a smaller page, and see in pg_stat_activity "
+                + "what keeps the database busy."
         )
     }
 
