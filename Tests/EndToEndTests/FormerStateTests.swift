@@ -143,7 +143,7 @@ struct FormerStateTests {
         #expect(failed["attempt"] as? Int == 2)
     }
 
-    @Test("A journal of an older format is refused by its name, with the way to convert it, and stays as it is")
+    @Test("A journal of an older format is refused by its name, with the way to convert it, and is left unchanged")
     func olderFormat() throws {
         let folder = try self.unpacked()
         try folder.changeJournal("PRAGMA user_version = 1")

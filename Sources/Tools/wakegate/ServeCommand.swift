@@ -197,7 +197,7 @@ package enum ServeCommand {
         return "\(what) \(count):\n" + faults.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// Runs a gateway until it is told to stop.
+    /// Runs a gateway until a signal stops it.
     ///
     /// - Parameters:
     ///   - onNews: receives what happens at the gateway, on a thread for nothing else, and returns false when it could

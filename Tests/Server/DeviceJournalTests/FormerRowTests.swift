@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Commit 50ad6a39 took over journals of format 1 and left their rows as they were until compaction.
+/// Commit 50ad6a39 took over journals of format 1 and left their rows unchanged until compaction.
 @Suite("Rows of version 1 in a journal of format 2")
 struct FormerRowTests {
     /// Returns a journal whose first 20 rows have version 1, and what it holds.

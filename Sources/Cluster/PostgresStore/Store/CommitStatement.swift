@@ -180,14 +180,14 @@ enum CommitStatement: Int, CaseIterable {
 
     /// The least resources behind those of the group `g` that a stream may take; NULL if there are none. Behind
     /// resources that it takes, these are the same ones and an empty name. Behind others, the last name that it can
-    /// exchange for a greater one of its own is exchanged.
+    /// exchange for its own greater one is exchanged.
     private static let nextResources = """
         CASE WHEN g.resources <@ $7::text[] THEN g.resources || ''::text ELSE (
             SELECT g.resources[:j - 1] || o FROM generate_subscripts(g.resources, 1) j, unnest($7::text[]) o
             WHERE o > g.resources[j] AND g.resources[:j - 1] <@ $7::text[] ORDER BY j DESC, o LIMIT 1) END
         """
 
-    /// The oldest rows of each group that is taken. A name that ends with its dot is no name of its own pattern.
+    /// The oldest rows of each group that is taken. A name that ends with a dot does not match its own pattern.
     private static func rows(key: String, _ condition: String) -> String {
         """
         SELECT l.device, l.since FROM taken g, LATERAL (

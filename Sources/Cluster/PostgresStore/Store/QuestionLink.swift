@@ -18,7 +18,7 @@ final class QuestionLink {
         let number: TransactionNumber
         fileprivate(set) var subject: Subject
         fileprivate var isRepeated = false
-        /// What earlier slices have found.
+        /// The rows of earlier slices.
         fileprivate var found = LoadStep.Loaded()
 
         init(_ number: TransactionNumber, _ subject: Subject) {
@@ -320,7 +320,7 @@ enum QuestionStatement: Int, CaseIterable {
     ///
     /// - Parameters:
     ///   - condition: of the devices that are looked at, in the order of their tokens.
-    ///   - filter: of those that are read.
+    ///   - filter: the condition on the rows read.
     private static func slice(_ condition: String, _ filter: String, countMax: String) -> String {
         """
         WITH slice AS MATERIALIZED (

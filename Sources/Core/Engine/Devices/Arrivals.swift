@@ -42,10 +42,10 @@ package struct IncomingPush {
 /// The answer to an accepted push or request.
 package struct LaunchAnswer<Disposition: Hashable & Sendable>: Hashable, Sendable {
     package let disposition: Disposition
-    /// The first moment at which interval, budget, earliest beginning and habits allow the launch of what waits; nil
+    /// The first moment at which interval, budget, earliest beginning and habits allow the pending launch; nil
     /// when something holds it, and when nothing waits.
     package let eligibleAt: Instant?
-    /// The first hold that applies to what waits.
+    /// The first hold that applies to the pending launch.
     package let held: Hold?
     /// The wake that it launched at once.
     package var wake: WakeID?
@@ -60,7 +60,7 @@ extension LaunchAnswer {
         self.init(disposition: disposition, eligibleAt: nil, held: nil, wake: wake)
     }
 
-    /// The answer to what waits.
+    /// The answer to a request that is pending.
     ///
     /// - Parameters:
     ///   - hold: the first hold by its device's conditions.

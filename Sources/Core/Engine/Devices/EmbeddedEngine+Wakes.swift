@@ -502,7 +502,7 @@ extension EmbeddedEngine {
     /// What a wake in flight was launched for.
     enum InFlight {
         case push
-        /// The task's wake as it is in flight.
+        /// The task's wake in flight.
         case task(TaskWake)
     }
 

@@ -347,7 +347,7 @@ package struct StreamSnapshot: Sendable {
 }
 
 extension TaskSnapshot {
-    /// What a stream must take to be sent this task.
+    /// The kind, name and resources that a stream must take to get this task.
     var target: LaunchTarget {
         LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }

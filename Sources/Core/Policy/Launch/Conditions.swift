@@ -53,7 +53,7 @@ extension Conditions {
 
 /// Why a push or a task is not launched, in the order in which reasons are looked at.
 package enum Hold: UInt8, Sendable, CaseIterable {
-    /// The topic is paused: a person said that nothing of it is to launch by itself. No condition of a device.
+    /// The topic is paused: an operator has stopped its automatic launches. No condition of a device.
     case paused
     case forceQuit, backgroundRefresh
     /// The device is in use.

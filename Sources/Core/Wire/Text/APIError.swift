@@ -13,7 +13,7 @@ package struct APIError: Error, Hashable, Sendable {
     package var timestamp: Int64?
     /// Whether it asks for another bearer token, in a header beside the body.
     package var isChallenge = false
-    /// The methods that the route takes, in a header beside the body; of a request with another one.
+    /// The methods that the route takes, for the header `allow`; set if a request used another method.
     package var allow: String?
     /// What is wrong with a configuration; written beside the reason.
     package var faults: [ConfigurationFault] = []

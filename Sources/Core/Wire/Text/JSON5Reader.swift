@@ -350,7 +350,7 @@ extension JSON5Reader {
         }
     }
 
-    /// The character of `\uXXXX`, behind the u, or of two of them.
+    /// The character of a `\u` and its four hexadecimal digits, or of a pair of them; begins behind the u.
     private mutating func unicodeEscape() throws(JSON5Fault) -> Unicode.Scalar {
         let start = self.index - 2
         let unit = try self.hexadecimal(digits: 4)

@@ -144,7 +144,7 @@ package struct ClientNetwork: Hashable, Sendable {
 
 /// How many connections there are of each of many, such as addresses, on all loops together.
 ///
-/// It is `Sendable` without the compiler's proof: `countsMonitor` guards the counts, when a connection begins and ends
+/// `Sendable` without the compiler's proof: `countsMonitor` guards the counts, when a connection begins and ends
 /// and not for requests.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int

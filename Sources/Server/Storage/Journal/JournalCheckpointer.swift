@@ -108,7 +108,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
 /// Makes a journal's checkpoints on a thread of its own, and looks after its files and its mark each second. `stop`
 /// ends it.
 ///
-/// It is `Sendable` without the compiler's proof: `wishMonitor` guards `wishes`.
+/// `Sendable` without the compiler's proof: `wishMonitor` guards `wishes`.
 package final class CheckpointThread: @unchecked Sendable {
     /// What others ask of the thread.
     private struct Wishes {

@@ -64,7 +64,7 @@ package enum JournalRow {
         )
     }
 
-    /// Where the records of a row begin.
+    /// The place of the first record of a row.
     static func recordsOffset(of content: ByteView) -> Int {
         content[0] > 1 ? Self.headerBytes : Self.oldHeaderBytes
     }

@@ -137,7 +137,7 @@ package enum WrappedText {
 
 /// Tables for people.
 package enum TableText {
-    /// The rows as lines, with columns beside each other, the last as long as it is.
+    /// The rows as lines, with aligned columns; the last column is not padded.
     package static func lines(_ rows: [[String]]) -> String {
         let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
         let columns = (harmless.first?.count ?? 1) - 1

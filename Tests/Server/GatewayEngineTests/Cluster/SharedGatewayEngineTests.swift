@@ -506,7 +506,7 @@ private final class ScriptedClusterStore: ClusterStore {
         }
     }
 
-    /// How many loads pass over locked rows of devices.
+    /// The number of loads that pass over locked rows of devices.
     var passingOverCount: Int {
         self.requests.count { request in
             if case .load(_, let plan) = request { plan.passesOverLocked } else { false }

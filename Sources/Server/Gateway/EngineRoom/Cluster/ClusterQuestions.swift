@@ -96,7 +96,7 @@ struct DeviceQuestions {
         let behind: UInt64
         /// Until when it waits for that, in milliseconds since the machine started.
         let until: Int64
-        /// How often topics were read for it, because its device was of an unknown one.
+        /// The number of times that topics were read for it, because the topic of its device was unknown.
         var topicReads = 0
     }
 

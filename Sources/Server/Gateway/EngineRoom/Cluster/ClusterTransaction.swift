@@ -46,7 +46,7 @@ final class ClusterTransaction {
     /// When its rows were asked for, in milliseconds since the machine started.
     var begunAt: Int64 = 0
     var conflicts = 0
-    /// How often topics were read for it, because a row was of one that was not known.
+    /// The number of times that topics were read for it, because the topic of a row was unknown.
     var topicReads = 0
     /// What it has done, until it is known whether that is durable.
     var step = Step()
@@ -159,7 +159,7 @@ final class ClusterTransaction {
         var waiting = LoadPlan()
         waiting.passesOverLocked = plan.passesOverLocked
         waiting.tokens = plan.tokens.filter { devices.contains($0) }
-        // A wake does not tell which of the rows is that of its device.
+        // A wake does not name the row of its device.
         if loaded.devices.contains(where: { devices.contains($0.token) }) { waiting.wakes = plan.wakes }
         let rows = Set(waiting.tokens.map { RequestedRow.device($0) } + waiting.wakes.map { RequestedRow.wake($0) })
         guard !self.commands.allSatisfy({ rows.contains(row($0)) }) else { return nil }

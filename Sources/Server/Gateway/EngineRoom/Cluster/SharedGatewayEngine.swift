@@ -10,7 +10,7 @@ package import Wire
 /// commands, of what is due, of claims for free slots. Each is performed by the desks of the embedded engine, in one
 /// call, when its rows have come; what it has to tell is let out when it is durable. The engine waits for nothing.
 package final class SharedGatewayEngine: GatewayEngine {
-    /// How long a stop waits for what is not durable yet, and for the locks of other sessions, in milliseconds.
+    /// The longest wait of a stop for commits and for the locks of other sessions, in milliseconds.
     static let finishMax: Int64 = 5000
     private static let lockedMaxAtFinish: Int64 = 1000
     /// For how long a commit may be unconfirmed until nothing more is taken, in milliseconds: as when no standby

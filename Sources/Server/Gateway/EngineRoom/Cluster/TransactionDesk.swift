@@ -27,7 +27,7 @@ final class TransactionDesk {
 
     /// The topics that commands of a transaction need, and that are not known here.
     struct NeededTopics {
-        /// The names of topics to be made; empty if topics of other gateways are to be read.
+        /// The names of the topics to make; empty if topics of other gateways must be read.
         var names: [String] = []
         /// The devices of these topics.
         var devices: Set<DeviceToken> = []
@@ -211,7 +211,7 @@ final class TransactionDesk {
 
     // MARK: Topics
 
-    /// The topics that commands make which nobody has named before: those that a device will be of. Of more topics
+    /// The new topics that commands make: those that a device will be of. Of more topics
     /// than there may be, the last are not made; their devices wait all the same, so that they find no room for them.
     private func newTopics(_ commands: [QueuedCommand], _ configuration: EngineConfiguration) -> NeededTopics {
         var names: Set<String> = []
