@@ -71,7 +71,8 @@ package enum ClusterFailure: Error {
     case refused(StoreError)
 }
 
-/// A session of the database that holds a lock.
+/// A session of the database that holds a lock. Its identity is its process and its application: it may begin one query
+/// after the other.
 package struct LockHolder: Hashable, Sendable {
     package let pid: Int32
     package let application: String
@@ -82,6 +83,15 @@ package struct LockHolder: Hashable, Sendable {
         self.pid = pid
         self.application = application
         self.queryStart = queryStart
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.pid == right.pid && left.application == right.application
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(self.pid)
+        hasher.combine(self.application)
     }
 }
 

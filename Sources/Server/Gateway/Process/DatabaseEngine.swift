@@ -99,11 +99,11 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    /// The locks of other sessions that devices wait for, when they are others than before.
+    /// Logs the locks of other sessions that devices wait for.
     private func locksChanged(_ locks: [DeviceLocks]) {
         if locks.isEmpty { self.shared.log.write(.devicesUnlocked) }
         for lock in locks {
-            self.shared.log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.session])
+            self.shared.log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.sessionAndQuery])
         }
     }
 

@@ -111,6 +111,49 @@ struct DeviceLockTests {
         #expect(DeviceLocks.report([:]).isEmpty)
     }
 
+    @Test("A session is named by process and application, whatever it runs; only the log has its last query")
+    func names() {
+        let holders = (1...2).map { LockHolder(pid: 7, application: "psql", queryStart: $0 * 60_000) }
+        var counts: [LockHolder?: Int] = [:]
+        for holder in holders { counts[holder, default: 0] += 1 }
+        let locks = DeviceLocks.report(counts)
+        #expect(locks.map(\.session) == ["pid 7, application psql"])
+        #expect(locks.map(\.deviceCount) == [2])
+        #expect(locks.first?.sessionAndQuery.contains("last query began 1970-01-01") == true)
+    }
+
+    @Test("Sessions that lock devices are logged when they change, at most once a minute, and their end immediately")
+    func log() throws {
+        let (rig, first, lock) = try self.scene(devices: 14, locked: 1)
+        var last = 1000
+        func push(_ devices: ClosedRange<Int>, seconds: Int) {
+            for _ in 1...seconds {
+                rig[0].step { requests in for device in devices { requests.push(last + device, device) } }
+                last += 100
+                rig.wait(seconds: 1)
+            }
+        }
+        push(1...1, seconds: 5)
+        #expect(rig[0].loggedLocks.map { $0.map(\.deviceCount) } == [[1]])
+        // One more session each second.
+        var others: [(client: StoreClient, number: TransactionNumber)] = []
+        for device in 2...12 {
+            let client = StoreClient(rig.database)
+            others.append((client, client.load(device)))
+            push(1...12, seconds: 1)
+        }
+        #expect(rig[0].loggedLocks.count == 1)
+        push(1...12, seconds: 60)
+        #expect(rig[0].loggedLocks.count == 2)
+        #expect(rig[0].loggedLocks.last?.map(\.deviceCount).reduce(0, +) == 12)
+        push(1...12, seconds: 60)
+        #expect(rig[0].loggedLocks.count == 2, "the sessions are the same")
+        first.store.submit(.abandon(lock))
+        for other in others { other.client.store.submit(.abandon(other.number)) }
+        rig.wait(seconds: 12)
+        #expect(rig[0].loggedLocks.count == 3 && rig[0].loggedLocks.last?.isEmpty == true)
+    }
+
     @Test("A row that is free again within seconds costs its commands the wait alone, in their order")
     func released() throws {
         let (rig, other, lock) = try self.scene(devices: 2, locked: 1)

@@ -1,6 +1,7 @@
 import Engine
 import Gateway
 import Policy
+import Synchronization
 import Testing
 import WakeGateTestKit
 import Wire
@@ -12,6 +13,7 @@ final class GatewaysRig {
         fileprivate(set) var store: SimulatedClusterStore
         let engine: SharedGatewayEngine
         private let loop = LoopMailbox()
+        private let lockReports = Reports()
         /// Everything that was heard, in its order.
         private(set) var heard: [Heard] = []
 
@@ -21,7 +23,7 @@ final class GatewaysRig {
             _ world: EngineWorld,
             waitForStore: @escaping @Sendable (Int64) -> Void
         ) {
-            let loop = self.loop
+            let (loop, reports) = (self.loop, self.lockReports)
             self.store = SimulatedClusterStore(database, ring: {})
             self.engine = SharedGatewayEngine(
                 configuration: configuration,
@@ -30,8 +32,16 @@ final class GatewaysRig {
                 world: world,
                 store: self.store,
                 waitForStore: waitForStore,
-                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: DatabaseHistory(PerOutlet(loop), database))
+                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: DatabaseHistory(PerOutlet(loop), database)),
+                onLocks: { locks in reports.all.withLock { $0.append(locks) } }
             )
+        }
+
+        /// The locks of other sessions that were reported for the log, report by report.
+        var loggedLocks: [[DeviceLocks]] { self.lockReports.all.withLock { $0 } }
+
+        private final class Reports: Sendable {
+            let all = Mutex<[[DeviceLocks]]>([])
         }
 
         func step(_ fill: (Requests) -> Void = { _ in }) {

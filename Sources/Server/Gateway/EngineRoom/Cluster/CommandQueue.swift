@@ -173,10 +173,8 @@ extension CommandQueue {
     /// The time of the next look at locked rows with commands, in milliseconds since the machine started.
     var lockedAt: Int64? { self.locked.nextAt }
 
-    /// The locks that devices have waited for long enough to be reported.
-    func deviceLocks(at now: Int64) -> [DeviceLocks] {
-        DeviceLocks.report(self.locked.holders(before: now - DeviceLocks.delay))
-    }
+    /// The sessions whose locks devices have waited for long enough to be reported, and the number of these devices.
+    func lockHolders(at now: Int64) -> [LockHolder?: Int] { self.locked.holders(before: now - DeviceLocks.delay) }
 
     /// Takes commands back that a transaction had taken, as another session has locked their rows. Nothing else about
     /// these rows is taken but by `takeLocked`, until a transaction with them has ended.

@@ -45,7 +45,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     let onStatus: @Sendable (StoreError?) -> Void
     /// Called with the keys that gateways do not have alike, when they are others than before.
     let onUnlike: @Sendable ([String]) -> Void
-    /// Called with the locks of other sessions that devices wait for, when these are others than before.
+    /// Called with the locks of other sessions that devices wait for, when these are to be logged.
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
     var configuration: EngineConfiguration
@@ -100,6 +100,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// True if commands of locked rows go before the other commands, the next time that commands begin.
     var isTurnOfLocked = true
     var replies: [ClusterReply] = []
+    private var lockLog = LockLog()
     private var lastNumber: UInt64 = 0
     private var spareGroups: [StepGroup] = []
     /// When the next second begins, in milliseconds since the machine started.
@@ -117,7 +118,7 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// - `outlet`: where it leaves what it has for the loops, and where the history is asked.
     /// - `onStatus`: called with why nothing can be stored for now, and with nil when it can again.
     /// - `onUnlike`: called with the keys that gateways do not have alike, when they are others than before.
-    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these are others than before.
+    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these are to be logged.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -335,14 +336,13 @@ extension SharedGatewayEngine {
         )
     }
 
-    /// Says which locks of other sessions devices wait for, when these are others than before.
+    /// Reports the locks of other sessions that devices wait for.
     private func reportLocks() {
-        guard self.queue.hasLocked || !self.remote.locks.isEmpty else { return }
+        guard self.queue.hasLocked || self.lockLog.hasLogged || !self.remote.locks.isEmpty else { return }
         self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
-        let locks = self.queue.deviceLocks(at: self.clock.boot)
-        let isChanged = Set(locks.map(\.holder)) != Set(self.remote.locks.map(\.holder))
-        self.remote.locks = locks
-        if isChanged { self.onLocks(locks) }
+        let holders = self.queue.lockHolders(at: self.clock.boot)
+        self.remote.locks = DeviceLocks.report(holders)
+        if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
     }
 
     /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.

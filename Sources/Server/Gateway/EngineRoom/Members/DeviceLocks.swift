@@ -30,14 +30,38 @@ package struct DeviceLocks: Hashable, Sendable {
         return rest == 0 ? locks : locks + [DeviceLocks(holder: nil, deviceCount: rest)]
     }
 
-    /// The session in a few words: its process, its application, and the start of its last query.
-    package var session: String { self.holder?.text ?? "unknown" }
+    /// The process and the application of the session. It stays the same for as long as the session exists.
+    package var session: String {
+        guard let holder = self.holder else { return "unknown" }
+        return "pid \(holder.pid), application \(holder.application.isEmpty ? "unnamed" : holder.application)"
+    }
+
+    /// The session, and the start of its last query.
+    package var sessionAndQuery: String {
+        self.session + (self.holder?.queryStart.map { ", last query began \(WallTime.text($0))" } ?? "")
+    }
 }
 
-extension LockHolder {
-    fileprivate var text: String {
-        let start = self.queryStart.map { ", last query began \(WallTime.text($0))" } ?? ""
-        return "pid \(self.pid), application \(self.application.isEmpty ? "unnamed" : self.application)\(start)"
+/// Decides when the sessions that block devices are logged: when they are others than at the last time, and at most
+/// once a minute. The end of all locks is logged immediately.
+struct LockLog {
+    /// The minimum time between two logs of sessions, in milliseconds.
+    private static let pause: Int64 = 60_000
+
+    private var logged: Set<LockHolder?> = []
+    private var nextAt: Int64 = .min
+
+    /// True if devices were locked at the last log.
+    var hasLogged: Bool { !self.logged.isEmpty }
+
+    /// Returns true if these sessions are to be logged now.
+    ///
+    /// - Parameter now: in milliseconds since the machine started.
+    mutating func isDue(_ sessions: Set<LockHolder?>, at now: Int64) -> Bool {
+        guard sessions != self.logged, sessions.isEmpty || now >= self.nextAt else { return false }
+        if !sessions.isEmpty { self.nextAt = now + Self.pause }
+        self.logged = sessions
+        return true
     }
 }
 
