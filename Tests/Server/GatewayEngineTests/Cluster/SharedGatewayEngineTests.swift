@@ -435,6 +435,32 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
+    @Test("A gateway that stops says each second that it lives until its last commit has ended, and begins nothing new")
+    func heartbeatOfStop() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = scene.heard { $0.push(1, 1) }
+        let load = try #require(scene.store.loads.first)
+        let count = scene.store.reportCount
+        scene.store.replies.append(
+            .view(
+                ClusterView(
+                    now: Instant(milliseconds: 5000),
+                    wall: 1_700_000_000_000,
+                    members: [],
+                    dead: [GatewayNumber(rawValue: 9)],
+                    ready: [],
+                    nextDue: nil,
+                    deviceCount: 0
+                )
+            )
+        )
+        #expect(scene.finish().compactMap(\.answered) == [1])
+        #expect(scene.store.reportCount - count >= 4)
+        #expect(scene.store.burialCount == 0)
+        #expect(scene.store.loads == [load])
+    }
+
     @Test("A pause that is told while a gateway attaches is not undone by what the attachment says", arguments: [0, 1])
     func pauseWhileAttaching(told: UInt8) {
         let scene = ScriptedScene()
@@ -446,93 +472,4 @@ struct SharedGatewayEngineTests {
         _ = scene.heard { _ in }
         #expect(scene.store.claimCount == (told == 1 ? 0 : 1))
     }
-}
-
-/// A gateway's engine on a store that says what the test says.
-private final class ScriptedScene {
-    let store = ScriptedClusterStore()
-    private let loop = LoopMailbox()
-    private let engine: SharedGatewayEngine
-
-    init() {
-        self.engine = SharedGatewayEngine(
-            configuration: EngineRig.open(),
-            historyKey: EngineRig.historyKey,
-            report: GatewayReport(name: "gateway", version: "1"),
-            store: self.store,
-            waitForStore: { _ in },
-            outlet: GroupOutlet(
-                mailboxes: PerOutlet(self.loop),
-                history: DatabaseHistory(PerOutlet(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
-            )
-        )
-    }
-
-    func attach(topics: [String], values: [String: [UInt8]] = [:]) {
-        self.store.replies.append(
-            .attached(
-                Attachment(
-                    number: GatewayNumber(rawValue: 1),
-                    topics: topics,
-                    values: values,
-                    now: Instant(milliseconds: 5000),
-                    wall: 1_700_000_000_000
-                )
-            )
-        )
-    }
-
-    /// What a step with these requests lets out.
-    func heard(_ fill: (Requests) -> Void) -> [Heard] {
-        let requests = Requests()
-        fill(requests)
-        _ = self.engine.step(requests.batch)
-        var effects = EffectBatch()
-        self.loop.take(into: &effects)
-        return Heard.all(in: effects)
-    }
-}
-
-/// A store that says what the test says.
-private final class ScriptedClusterStore: ClusterStore {
-    let transactionsMax = 4
-    private(set) var requests: [ClusterRequest] = []
-    var replies: [ClusterReply] = []
-
-    /// The transactions of commands that were begun.
-    var loads: [TransactionNumber] {
-        self.requests.compactMap { request in
-            if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
-        }
-    }
-
-    /// The number of loads that pass over locked rows of devices.
-    var passingOverCount: Int {
-        self.requests.count { request in
-            if case .load(_, let plan) = request { plan.passesOverLocked } else { false }
-        }
-    }
-
-    /// The topics that it was asked to make, in the order in which it was asked.
-    var topicsAsked: [String] {
-        self.requests.flatMap { request -> [String] in
-            if case .addTopics(let names) = request { names } else { [] }
-        }
-    }
-
-    /// How often it was asked for what waits for a slot.
-    var claimCount: Int {
-        self.requests.count { request in
-            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
-        }
-    }
-
-    func submit(_ request: ClusterRequest) { self.requests.append(request) }
-
-    func takeReplies(into replies: inout [ClusterReply]) {
-        replies += self.replies
-        self.replies = []
-    }
-
-    func stop() {}
 }

@@ -32,7 +32,7 @@ extension SharedGatewayEngine {
         case .counts(let number, let counts): self.counted(number, counts)
         case .topics(let names): self.topics(names)
         case .topicsRefused(let error): self.topicsRefused(error)
-        case .view(let view): self.viewed(view)
+        case .view(let view): if !self.isFinishing { self.viewed(view) }
         case .told(let notice): self.told(notice)
         case .value(let name, let content):
             // What comes after an attachment that is not over is younger than what the attachment says.

@@ -93,6 +93,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Pushes that were refused before they got here, and are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
+    /// The gateway stops: what it learns of others leads to nothing new.
+    var isFinishing = false
     /// The refused pushes of this gateway as they were stored last.
     var rejectionsStored = Rejections()
     /// Whether commands go before everything else, the next time a transaction may begin.
@@ -247,6 +249,7 @@ extension SharedGatewayEngine {
     }
 
     package func finish() {
+        self.isFinishing = true
         self.countRejected(all: true)
         self.areRefusalsDue = self.isAttached && self.records.rejections.hasChanges
         let end = self.world.monotonic() + Self.finishMax
@@ -255,6 +258,7 @@ extension SharedGatewayEngine {
             self.clock.step()
             self.takeReplies()
             self.refuseOverdue(after: Self.lockedMaxAtFinish)
+            self.beatAtFinish()
             _ = self.turn()
             self.letOut()
             if !self.isIdle { self.waitForStore(50) }
@@ -286,15 +290,7 @@ extension SharedGatewayEngine {
         self.reportLocks()
         guard self.isAttached else { return }
         self.judgeSilence()
-        self.store.submit(
-            .report(
-                self.members.report(
-                    self.dispatcher,
-                    topicCount: self.engine.topicCount,
-                    isDraining: self.requests.isDraining
-                )
-            )
-        )
+        self.report()
         self.due.isForced = true
         self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
@@ -303,6 +299,22 @@ extension SharedGatewayEngine {
         let losses = self.losses
         self.losses = []
         for loss in losses { self.queue.append(loss.work, loss.row) }
+    }
+
+    /// Says that this gateway lives, until its last commit is confirmed: others would take it for dead.
+    private func beatAtFinish() {
+        guard self.clock.boot >= self.tickAt else { return }
+        self.tickAt = self.clock.boot + 1000
+        self.report()
+    }
+
+    private func report() {
+        let report = self.members.report(
+            self.dispatcher,
+            topicCount: self.engine.topicCount,
+            isDraining: self.isFinishing || self.requests.isDraining
+        )
+        self.store.submit(.report(report))
     }
 
     /// Refuses what would be stored while a load or a commit is unanswered for too long, which may yet succeed. A

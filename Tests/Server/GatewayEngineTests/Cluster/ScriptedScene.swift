@@ -1,0 +1,123 @@
+import Engine
+import Gateway
+import Policy
+import WakeGateTestKit
+import Wire
+
+/// A gateway's engine on a store that says what the test says.
+final class ScriptedScene {
+    let store = ScriptedClusterStore()
+    private let loop = LoopMailbox()
+    private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
+    private let engine: SharedGatewayEngine
+
+    init() {
+        let clock = self.clock
+        self.engine = SharedGatewayEngine(
+            configuration: EngineRig.open(),
+            historyKey: EngineRig.historyKey,
+            report: GatewayReport(name: "gateway", version: "1"),
+            world: EngineWorld(clock, seed: 1),
+            store: self.store,
+            waitForStore: { milliseconds in clock.change { $0.pass(milliseconds) } },
+            outlet: GroupOutlet(
+                mailboxes: PerOutlet(self.loop),
+                history: DatabaseHistory(PerOutlet(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
+            )
+        )
+    }
+
+    func attach(topics: [String], values: [String: [UInt8]] = [:]) {
+        self.store.replies.append(
+            .attached(
+                Attachment(
+                    number: GatewayNumber(rawValue: 1),
+                    topics: topics,
+                    values: values,
+                    now: Instant(milliseconds: 5000),
+                    wall: 1_700_000_000_000
+                )
+            )
+        )
+    }
+
+    /// What a step with these requests lets out.
+    func heard(_ fill: (Requests) -> Void) -> [Heard] {
+        let requests = Requests()
+        fill(requests)
+        _ = self.engine.step(requests.batch)
+        return self.take()
+    }
+
+    /// Passes time, and steps.
+    func wait(milliseconds: Int64) -> [Heard] {
+        self.clock.change { $0.pass(milliseconds) }
+        return self.heard { _ in }
+    }
+
+    /// What the stop of the gateway lets out.
+    func finish() -> [Heard] {
+        self.engine.finish()
+        return self.take()
+    }
+
+    private func take() -> [Heard] {
+        var effects = EffectBatch()
+        self.loop.take(into: &effects)
+        return Heard.all(in: effects)
+    }
+}
+
+/// A store that says what the test says.
+final class ScriptedClusterStore: ClusterStore {
+    let transactionsMax = 4
+    private(set) var requests: [ClusterRequest] = []
+    var replies: [ClusterReply] = []
+
+    /// The transactions of commands that were begun.
+    var loads: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
+        }
+    }
+
+    /// The number of loads that pass over locked rows of devices.
+    var passingOverCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request { plan.passesOverLocked } else { false }
+        }
+    }
+
+    /// The topics that it was asked to make, in the order in which it was asked.
+    var topicsAsked: [String] {
+        self.requests.flatMap { request -> [String] in
+            if case .addTopics(let names) = request { names } else { [] }
+        }
+    }
+
+    /// The number of times that it was asked for wakes of dead gateways.
+    var burialCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request, case .wakes = plan.selection { true } else { false }
+        }
+    }
+
+    /// How often it was asked for what waits for a slot.
+    var claimCount: Int {
+        self.requests.count { request in
+            if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
+        }
+    }
+
+    /// The number of times that the gateway said that it lives.
+    var reportCount: Int { self.requests.count { if case .report = $0 { true } else { false } } }
+
+    func submit(_ request: ClusterRequest) { self.requests.append(request) }
+
+    func takeReplies(into replies: inout [ClusterReply]) {
+        replies += self.replies
+        self.replies = []
+    }
+
+    func stop() {}
+}
