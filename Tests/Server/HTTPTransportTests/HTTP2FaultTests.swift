@@ -76,28 +76,6 @@ struct HTTP2FaultTests {
         ),
     ]
 
-    /// Streams that we reset count when the frame leaves that says so, and those of one read leave together.
-    private static let overflows = Fault(
-        "a flood of streams whose windows overflow",
-        11,
-        Self.repeated(1500) { index in
-            Peer.request("/wait", stream: index * 2 + 1) + Peer.update(stream: index * 2 + 1, 0x7FFF_FFFF)
-        }
-    )
-
-    @Test(
-        "A flood ends its connection with GOAWAY and its code",
-        arguments: Self.floods + [Self.overflows]
-    )
-    func flood(_ fault: Fault) throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(fault.bytes)
-        #expect(peer.frame(type: 7)?.errorCode == fault.errorCode)
-        #expect(peer.hasEnded())
-        try server.expectServed()
-    }
-
     @Test("An answer that comes after a fault ended its connection harms nobody")
     func answerAfterFault() async throws {
         let server = try TestServer()
@@ -108,49 +86,6 @@ struct HTTP2FaultTests {
         other.send(Peer.request("/release", stream: 1))
         #expect(other.frame(type: 1, stream: 1)?.status == 200)
         try server.expectServed()
-    }
-
-    @Test("A stream over the limit is refused, the others are answered")
-    func refusedStream() async throws {
-        var limits = TransportLimits()
-        limits.streamsPerConnectionMax = 4
-        let server = try TestServer(limits)
-        let peer = try server.peer()
-        let announced = try #require(peer.frame(type: 4)).payload
-        #expect(Array(announced[6..<12]) == ScriptedPeer.setting(3, 4))
-        for index in 0..<5 { peer.send(ScriptedPeer.request("/wait", stream: index * 2 + 1)) }
-        let reset = try #require(peer.frame(type: 3))
-        #expect(reset.stream == 9)
-        #expect(reset.errorCode == 7)
-        let other = try server.peer()
-        other.send(ScriptedPeer.request("/release", stream: 1))
-        #expect(peer.body(stream: 1) == [UInt8]("released".utf8))
-    }
-
-    @Test("A request that is reset half-way leaves the other streams alone")
-    func resetInBody() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        peer.send(
-            ScriptedPeer.frame(0, stream: 1, [1, 2, 3]) + ScriptedPeer.frame(3, stream: 1, ScriptedPeer.bytes(8))
-        )
-        peer.send(ScriptedPeer.request("/echo", stream: 3, ended: false))
-        peer.send(ScriptedPeer.frame(0, flags: 1, stream: 3, [7]))
-        #expect(peer.body(stream: 3) == [7])
-    }
-
-    @Test("A header list over the limit is answered 431, and the connection goes on")
-    func headerListTooLarge() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        let fields = (0..<80).flatMap { ScriptedPeer.field("x-\($0)", String(repeating: "v", count: 100)) }
-        peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, ScriptedPeer.headers("/echo") + fields))
-        let answer = try #require(peer.frame(type: 1, stream: 1))
-        #expect(answer.status == 431)
-        #expect(answer.flags & 1 == 1)
-        peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.body(stream: 3) == [])
     }
 
     @Test(
@@ -174,66 +109,5 @@ struct HTTP2FaultTests {
         peer.send(ScriptedPeer.frame(1, flags: 5, stream: 3, ScriptedPeer.headers("/echo") + [0xBE]))
         #expect(peer.frame(type: 1, stream: 3)?.status == 200)
         try server.expectServed()
-    }
-
-    @Test("A request that does not arrive in time is reset, and one whose head does not ends its connection")
-    func slowHeader() throws {
-        var limits = TransportLimits()
-        limits.requestSeconds = 1
-        let server = try TestServer(limits)
-        let slow = try server.peer()
-        slow.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        #expect(slow.frame(type: 3, stream: 1)?.errorCode == 8)
-        slow.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(slow.frame(type: 1, stream: 3)?.status == 200)
-        let peer = try server.peer()
-        // Nothing may come within a block, not even what the server's settings are answered with.
-        #expect(peer.frame(type: 4) != nil)
-        peer.send(ScriptedPeer.frame(1, flags: 0, stream: 1, [0x82]))
-        #expect(peer.frame(type: 7)?.errorCode == 11)
-        #expect(peer.hasEnded())
-        try server.expectServed()
-    }
-
-    @Test("A connection that says nothing is ended")
-    func silence() throws {
-        var limits = TransportLimits()
-        limits.handshakeSeconds = 1
-        let server = try TestServer(limits)
-        let silent = try ScriptedPeer(server.address)
-        let halting = try ScriptedPeer(server.address)
-        halting.send("PRI * HT")
-        #expect(silent.hasEnded())
-        #expect(halting.hasEnded())
-        try server.expectServed()
-    }
-
-    @Test("A peer that takes nothing costs nobody else's time, and gets its answer when it does")
-    func zeroWindow() throws {
-        let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))
-        peer.send(ScriptedPeer.request("/big", stream: 1))
-        #expect(peer.frame(type: 1, stream: 1) != nil)
-        try server.expectServed()
-        peer.send(ScriptedPeer.frame(8, ScriptedPeer.bytes(400_000)))
-        peer.send(ScriptedPeer.frame(8, stream: 1, ScriptedPeer.bytes(400_000)))
-        #expect(peer.body(stream: 1)?.count == 300_000)
-    }
-
-    @Test("A peer that reads nothing from its socket is not served further, the others are")
-    func unreadSocket() throws {
-        var limits = TransportLimits()
-        limits.queuedBytesPerConnectionMax = 67_108_864
-        let server = try TestServer(limits)
-        let settings = ScriptedPeer.setting(4, 0x7FFF_FFFF)
-        let peer = try server.peer(settings: settings)
-        peer.send(ScriptedPeer.frame(8, ScriptedPeer.bytes(0x7000_0000)))
-        for index in 0..<60 { peer.send(ScriptedPeer.request("/big", stream: index * 2 + 1)) }
-        try server.expectServed()
-        var count = 0
-        while count < 60 * 300_000, let frame = peer.nextFrame() {
-            if frame.type == 0 { count += frame.payload.count }
-        }
-        #expect(count == 60 * 300_000)
     }
 }

@@ -47,78 +47,11 @@ struct HTTP2SessionTests {
         #expect(Self.outcome(ofParts: bytes.indices.map { bytes[$0...$0] }) == whole)
     }
 
-    /// The states of `StreamState.Phase` as a peer brings them about on stream 1.
-    enum State: CaseIterable, CustomTestStringConvertible {
-        case receiving, waiting, sending, streaming, closed
-
-        var testDescription: String { "\(self)" }
-
-        func makeFixture() -> SessionFixture {
-            let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0))
-            fixture.receive(ScriptedPeer.request("/wait", stream: 1, ended: self != .receiving))
-            switch self {
-            case .receiving, .waiting: ()
-            case .sending: #expect(fixture.respond(1, body: "answer"))
-            case .streaming: #expect(fixture.session.beginStreaming(1, Response()))
-            case .closed: fixture.receive(ScriptedPeer.frame(3, stream: 1, ScriptedPeer.bytes(8)))
-            }
-            _ = fixture.produce()
-            _ = fixture.takeEvents()
-            return fixture
-        }
-    }
-
-    enum Event: CaseIterable, CustomTestStringConvertible {
-        case respond, beginStreaming, write, finish, peerResets, connectionEnds
-
-        var testDescription: String { "\(self)" }
-
-        /// What the call answers; empty for those that answer nothing.
-        func happen(to fixture: SessionFixture) -> String {
-            switch self {
-            case .respond: return "\(fixture.respond(1, body: "answer"))"
-            case .beginStreaming: return "\(fixture.session.beginStreaming(1, Response()))"
-            case .write: return fixture.session.write(1, ByteView("abc")).map { "\($0)" } ?? "nil"
-            case .finish: fixture.session.finish(1)
-            case .peerResets: fixture.receive(ScriptedPeer.frame(3, stream: 1, ScriptedPeer.bytes(8)))
-            case .connectionEnds: fixture.session.end()
-            }
-            return ""
-        }
-    }
-
-    /// What an event in a state answers, what the handler then hears, and whether the stream is still open.
-    private static func expected(_ state: State, _ event: Event) -> (answer: String, heard: [String], isOpen: Bool) {
-        switch (state, event) {
-        case (.waiting, .respond), (.waiting, .beginStreaming): ("true", [], true)
-        case (.streaming, .write): ("3", [], true)
-        case (.waiting, .peerResets), (.waiting, .connectionEnds): ("", ["closed 1"], false)
-        case (.streaming, .peerResets), (.streaming, .connectionEnds): ("", ["closed 1"], false)
-        case (_, .peerResets), (_, .connectionEnds): ("", [], false)
-        case (.closed, .respond), (.closed, .beginStreaming): ("false", [], false)
-        case (.closed, .write): ("nil", [], false)
-        case (.closed, .finish): ("", [], false)
-        case (_, .respond), (_, .beginStreaming): ("false", [], true)
-        case (_, .write): ("nil", [], true)
-        case (_, .finish): ("", [], true)
-        }
-    }
-
-    @Test("What may be done to a stream depends on its state", arguments: State.allCases, Event.allCases)
-    func table(_ state: State, _ event: Event) {
-        let fixture = state.makeFixture()
-        let expected = Self.expected(state, event)
-        #expect(event.happen(to: fixture) == expected.answer)
-        if event != .connectionEnds { _ = fixture.produce() }
-        #expect(fixture.takeEvents() == expected.heard)
-        #expect(fixture.memory.streams.usedCount == (expected.isOpen ? 1 : 0))
-        fixture.session.end()
-        #expect(fixture.memory.streams.usedCount == 0)
-    }
-
     @Test("What is asked of a session that has ended comes to nothing")
     func ended() {
-        let fixture = State.waiting.makeFixture()
+        let fixture = SessionFixture()
+        fixture.receive(Peer.request("/wait", stream: 1))
+        _ = fixture.takeEvents()
         fixture.session.end()
         #expect(fixture.takeEvents() == ["closed 1"])
         #expect(!fixture.respond(1))
@@ -171,21 +104,6 @@ struct HTTP2SessionTests {
         }
         #expect(!fixture.isOver)
         #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
-    }
-
-    @Test("Every stream that a loop cannot hold is refused, on whatever connection")
-    func streamsPerLoop() {
-        var limits = TransportLimits()
-        limits.streamsPerLoopMax = 2
-        let fixture = SessionFixture(limits)
-        for number in [1, 3, 5] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
-        let resets = fixture.produce().filter { $0.type == 3 }
-        #expect(resets.map(\.stream) == [5])
-        #expect(resets.first?.errorCode == 7)
-        #expect(fixture.respond(1))
-        _ = fixture.produce()
-        fixture.receive(ScriptedPeer.request("/wait", stream: 7))
-        #expect(fixture.takeEvents().last == "7 GET /wait h host=h ")
     }
 
     @Test("Output stops at its limit and goes on from there")
@@ -509,10 +427,12 @@ struct StreamPhaseTests {
             outcomes.append(frame.type == 3 ? .streamError(code) : .connectionError(code))
         }
         #expect(outcomes == (expected.map { [$0] } ?? []))
+        if [.reset, .connectionEnd].contains(event) { #expect(fixture.memory.streams.usedCount == 0) }
         guard event != .connectionEnd else { return }
         if case .connectionError? = expected { #expect(fixture.isOver) } else { #expect(!fixture.isOver) }
         fixture.session.end()
         #expect(fixture.takeEvents() == (Self.isWithHandler(place, after: event) ? ["closed 1"] : []))
+        #expect(fixture.memory.streams.usedCount == 0)
     }
 
     /// Whether the handler still waits for the stream's end behind an event.

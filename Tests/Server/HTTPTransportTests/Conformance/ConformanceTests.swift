@@ -71,16 +71,6 @@ struct ConformanceTests {
         #expect(peer.frame(type: 1, stream: 1)?.status == 200)
     }
 
-    @Test("3.1 an upgrade of HTTP/1.1 to HTTP/2 is not taken up")
-    func upgrade() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
-        peer.send("GET /echo HTTP/1.1\r\nHost: h\r\n\(upgrade)\r\n")
-        #expect(peer.text(through: "\r\n") == "HTTP/1.1 200 OK\r\n")
-        try server.expectServed()
-    }
-
     @Test("5.1.1 the highest number is a stream, and the last of its connection")
     func highestNumber() throws {
         let server = try TestServer()

@@ -198,7 +198,8 @@ struct HTTP1ConformanceTests {
         var limits = TransportLimits()
         limits.requestSeconds = 5
         for (sent, isAnswered) in [
-            ("", false), ("G", true), ("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na", true),
+            ("", false), ("G", true), ("GET /a HTTP/1.1\r\nHo", true),
+            ("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\na", true),
         ] {
             let fixture = HTTP1Fixture(limits)
             fixture.memory.now = 2000
@@ -209,6 +210,7 @@ struct HTTP1ConformanceTests {
             #expect(fixture.session.secondPassed() == isAnswered)
             fixture.produce()
             #expect(fixture.statuses == (isAnswered ? [408] : []))
+            #expect(fixture.text.hasSuffix("\r\n\r\nThe request took too long to arrive.\n") == isAnswered)
             #expect(fixture.memory.tally.times(.requestSeconds) == (isAnswered ? 1 : 0))
         }
     }

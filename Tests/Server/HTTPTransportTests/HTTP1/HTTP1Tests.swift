@@ -4,29 +4,6 @@ import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP1Tests {
-    @Test("One connection carries several requests, one after the other")
-    func keepAlive() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        for body in ["one", "two", "three"] {
-            peer.send("POST /echo HTTP/1.1\r\nHost: Example\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
-            let head = try #require(peer.text(through: "\r\n\r\n"))
-            #expect(head.hasPrefix("HTTP/1.1 200 "))
-            #expect(head.contains("x-authority: Example\r\n"))
-            #expect(peer.text(through: body) == body)
-        }
-    }
-
-    @Test("A chunked body is put together")
-    func chunkedBody() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
-        peer.send("3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n")
-        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 200 ") == true)
-        #expect(peer.text(through: "abcdefg") == "abcdefg")
-    }
-
     @Test("A method that begins like HTTP/2's preface is not taken for it")
     func methodLikePreface() throws {
         let server = try TestServer()
@@ -46,25 +23,6 @@ struct HTTP1Tests {
         peer.endWriting()
         #expect(peer.hasEnded())
         try server.expectServed()
-    }
-
-    @Test("A body that is announced as too large is refused before it is sent")
-    func announcedTooLarge() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5000\r\n\r\n")
-        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 413 ") == true)
-        try server.expectServed()
-    }
-
-    @Test("A chunked body that turns out too large is refused")
-    func chunkedTooLarge() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
-        for _ in 0..<5 { peer.send("400\r\n" + String(repeating: "x", count: 1024) + "\r\n") }
-        peer.send("0\r\n\r\n")
-        #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 413 ") == true)
     }
 
     @Test("An answer may come later, from another connection's turn")
