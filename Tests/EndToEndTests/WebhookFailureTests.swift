@@ -70,18 +70,6 @@ struct WebhookFailureTests {
         #expect(try gateway.results("lost") == 1)
     }
 
-    @Test("A `retry-after` of 0 or of a moment that has passed is a request for rest, too", arguments: ["now", "past"])
-    func busyUntilNow(moment: String) throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let gateway = try rig.gateway(port: receiver.port)
-        try gateway.pushHook(1, replies: ["busy \(moment)", "newData"])
-        #expect(try receiver.next().attempt == 1)
-        #expect(try receiver.next().attempt == 1)
-        try gateway.completes(1)
-        #expect(try gateway.results("lost") == 1)
-    }
-
     @Test("An answer over HTTP/2 counts even if the receiver has not read the wake")
     func answeredEarly() throws {
         let rig = try WebhookRig()
@@ -247,21 +235,6 @@ struct WebhookFailureTests {
         #expect(cause.hasSuffix("(loopback) may not be reached; set allowPrivate: true if it is your own"), "\(cause)")
         #expect(try gateway.stats().integer("pushes", "pending") == 1)
         #expect(throws: ChildProcess.Failure.self) { try receiver.next(within: 0.1) }
-    }
-
-    @Test("An address that is refused ends the start, and every other fault is named with it")
-    func badConfiguration() throws {
-        let rig = try WebhookRig()
-        let hook = "topics.t.webhook={url: 'https://10.0.0.1/', secretFile: 'none', slotz: 1}"
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["serve", "--check", "--set", "edge=off", "--set", hook],
-            folder: rig.folder.folder
-        )
-        #expect(ended.status == 78)
-        for fault in ["webhook.slotz: is not a key", "10.0.0.1 is no public address (private)", "none cannot be read"] {
-            #expect(ended.errors.contains(fault), "\(ended.errors)")
-        }
     }
 
     @Test("A receiver that is killed under load leaves no wake behind, and every push ends once")

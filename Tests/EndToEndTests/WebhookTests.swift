@@ -130,18 +130,6 @@ struct WebhookTests {
         #expect(try gateway.results("noData") == 1)
     }
 
-    @Test("A request whose result was posted meanwhile does not stay open for ever")
-    func postedMeanwhile() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let gateway = try rig.gateway(port: receiver.port, ", slots: 1, allowPrivate: true")
-        try gateway.pushHook(1, replies: ["silence"])
-        let id = try #require(try receiver.next().id)
-        #expect(try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
-        try gateway.pushHook(2, replies: ["silence"])
-        #expect(try receiver.nextGivenUp() == id)
-    }
-
     @Test("A payload's characters that end a line for some readers are posted as escapes, and read the same")
     func lineSeparators() throws {
         let rig = try WebhookRig()
@@ -181,18 +169,6 @@ struct WebhookTests {
         #expect(try gateway.results("newData") == 8 && gateway.results("expired") == 0)
         #expect(try gateway.stats().integer("wakes", "launched") == 8)
         #expect(try gateway.isBalanced())
-    }
-
-    @Test("A wake that is accepted and never answered is a failure of the webhook")
-    func acceptedInVain() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let arguments = ["--set", "policy.executionWindow=0.2", "--set", "policy.maxAttempts=1"]
-        let gateway = try rig.gateway(port: receiver.port, ", slots: 8, allowPrivate: true", arguments)
-        for device in 1...8 { try gateway.pushHook(device, replies: ["202"]) }
-        let cause = "it accepted a wake and reported no result by the deadline"
-        try gateway.eventually("a failure") { try gateway.hook("lastError") as? String == cause }
-        try gateway.eventually("8 expired") { try gateway.results("expired") == 8 }
     }
 
     @Test("The receiver is shown a certificate where one is configured, and refuses the gateway where none is")

@@ -227,21 +227,6 @@ struct RuleTests {
         #expect(dead.map(\.line) == [2])
     }
 
-    @Test("A list of some of a function's parameters is found; all of them, none, or a sentence are not")
-    func parameterLists() {
-        let list = "/// - Parameters:\n///   - a: one.\n///     More: of it.\n///   - c: two.\n/// - Returns: x.\n"
-        let one = "/// - Parameter a: one.\n"
-        let found = [
-            list + "package func f<T: P>(_ a: [T: Int],\n    b c: @escaping (_ x: T, Int) -> Void = { _, _ in }) {}\n",
-            one + "@inlinable\npublic init?(a: Set<Int>)\n",
-            "/// - `a`: one.\npackage func f(a: Int, b: Int)\n",
-            one + "func f(a: Int, b: Int)\n",
-            list + "package static func f(a: (x: Int, y: Int), c: Int, d: Int = g(1, 2)) {\n",
-            one + "package func f(b: Int)\n",
-        ].map { ParameterLists.violations(in: SourceText(path: "Sources/A/A.swift", text: $0)).map(\.line) }
-        #expect(found == [[], [], [], [], [6], [2]])
-    }
-
     @Test("A library module without its catalog is found, and a page that lacks a part or hides an article")
     func catalogs() {
         let texts = [

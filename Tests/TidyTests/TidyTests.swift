@@ -9,7 +9,7 @@ struct TidyTests {
         #expect(files.count > 50, "the tidy test must see the sources")
         let violations = files.flatMap {
             BannedWords.violations(in: $0) + OneWay.violations(in: $0) + Lengths.violations(in: $0)
-                + ParameterLists.violations(in: $0) + DocComments.violations(in: $0)
+                + DocComments.violations(in: $0)
         }
         let all =
             violations + ModuleImports.violations(in: files) + FolderLayers.violations(in: files)

@@ -78,4 +78,14 @@ struct ArgumentTests {
         await #expect(throws: WakeWorkerError.self) { try await worker.report(conditions, for: token) }
         await #expect(throws: WakeWorkerError.self) { try await worker.unregister(deviceToken: "xyz") }
     }
+
+    @Test("Nothing shows a token, however credentials are written")
+    func secret() {
+        let credentials = GatewayCredentials.bearerToken("s3cret").trusting(certificateAuthority: "/ca.pem")
+        var dumped = ""
+        dump(credentials, to: &dumped)
+        for text in ["\(credentials)", String(reflecting: credentials), dumped] {
+            #expect(!text.contains("s3cret"), "\(text)")
+        }
+    }
 }
