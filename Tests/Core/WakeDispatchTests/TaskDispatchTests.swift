@@ -186,6 +186,8 @@ struct TaskDispatchTests {
         #expect(after.map(\.stream.number) == [2, 2, 2])
         #expect(Set(after.map(\.wake)).isDisjoint(with: before.map(\.wake)))
         #expect(after.compactMap(\.task?.task.attempts) == [2, 2])
+        // A second end of the same stream is none.
+        rig.endStream(1)
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 9, busy: 3))
     }
 }
