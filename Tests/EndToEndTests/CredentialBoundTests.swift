@@ -53,18 +53,6 @@ struct CredentialBoundTests {
         next.process.send(SIGKILL)
     }
 
-    @Test("Whoever shows nothing where nobody is asked is counted by the address")
-    func streamsOfAddress() throws {
-        let gateway = try RunningGateway(["--set", "limits.streamsPerCredentialMax=1"])
-        let worker = try gateway.curlWorker(topic: self.topic)
-        let path = "/v1/topics/\(self.topic)/wakes"
-        #expect(try gateway.edge(path).status == 429)
-        worker.process.send(SIGKILL)
-        try gateway.eventually("the end of the stream") { try gateway.stats().integer("workers", "connected") == 0 }
-        let next = try gateway.curlWorker(topic: self.topic)
-        next.process.send(SIGKILL)
-    }
-
     @Test("A bearer token's submission too many of a minute is answered 429, and another token's is not")
     func submissions() throws {
         let gateway = try ServedGateway(["--set", "limits.submissionsPerCredentialMax=1"])

@@ -67,28 +67,6 @@ struct DeliveryLogTests {
         #expect(with.output.contains("Z discarded, expired"), "\(with.errors)")
     }
 
-    @Test("A push sent again with its apns-id is answered as the first time, also after a kill, and counted once")
-    func repeated() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let id = "c0ffee00-0000-4000-8000-00000000abcd"
-        _ = try first.push(self.token, topic: self.topic)
-        let answer = try self.push(first, id)
-        #expect(answer.status == 200)
-        #expect(answer.headers["wakegate-disposition"] == "coalesced")
-        #expect(answer.headers["wakegate-held"] == "worker")
-        try folder.end(first, SIGKILL)
-        let second = try folder.start()
-        for _ in 0..<2 {
-            let again = try self.push(second, id)
-            #expect(again.status == 200 && again.headers["apns-id"] == id)
-            for header in ["wakegate-disposition", "wakegate-held", "wakegate-eligible-at"] {
-                #expect(again.headers[header] == answer.headers[header])
-            }
-        }
-        #expect(try second.stats().integer("pushes", "accepted") == 2)
-    }
-
     @Test("The routes are the admin listener's; a push nobody knows is 404, a query is checked")
     func routes() throws {
         let gateway = try RunningGateway()
@@ -114,18 +92,6 @@ struct DeliveryLogTests {
 
     private func wait(_ gateway: RunningGateway, _ options: String...) throws -> ChildProcess.Ended {
         try ChildProcess.run(RunningGateway.program, self.line(options), folder: gateway.folder)
-    }
-
-    private func push(_ gateway: RunningGateway, _ id: String) throws -> Answer {
-        try gateway.edge(
-            "/3/device/\(self.token)",
-            "-H",
-            "apns-topic: \(self.topic)",
-            "-H",
-            "apns-id: \(id)",
-            "-d",
-            RunningGateway.payload
-        )
     }
 
     private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {

@@ -96,23 +96,6 @@ struct FaultModeTests {
         #expect(try faulty.accepted() == 5)
     }
 
-    @Test("Ordinals count over all connections, and chance is the seed's")
-    func chance() throws {
-        let faulty = try FaultyGateway(
-            "{ when: { probability: 0.5, seed: 11 }, then: { reason: 'InternalServerError' } }"
-        )
-        func fates() throws -> [Bool] {
-            try (0..<12).map { index in
-                try faulty.gateway.push(FaultyGateway.device(index), topic: faulty.topic).status == 500
-            }
-        }
-        let first = try fates()
-        #expect(Set(first).count == 2)
-        #expect(try faulty.gateway.admin("/v1/faults/reset", "-X", "POST").status == 204)
-        #expect(try fates() == first)
-        #expect(try faulty.counts().values.first?.matched == 12)
-    }
-
     @Test("A delayed push is overtaken by later ones, and then taken or answered")
     func delay() throws {
         let faulty = try FaultyGateway(

@@ -71,20 +71,6 @@ struct FaultRouteTests {
         #expect(try self.reason(faulty) == "BadTopic")
     }
 
-    @Test("The routes are the admin listener's, take their methods alone, and admit no foreign page")
-    func routes() throws {
-        let faulty = try FaultyGateway()
-        let patched = try self.request(faulty, "PATCH", "{}")
-        #expect(patched.status == 405)
-        #expect(patched.headers["allow"] == "GET, HEAD, PUT, POST, DELETE")
-        #expect(try faulty.gateway.admin("/v1/faults/1").headers["allow"] == "DELETE")
-        #expect(try faulty.gateway.admin("/v1/faults/reset").headers["allow"] == "POST")
-        #expect(try faulty.gateway.admin("/v1/faults/1/2").reason == "BadPath")
-        #expect(try faulty.gateway.edge("/v1/faults").reason == "BadPath")
-        #expect(try faulty.gateway.admin("/v1/faults", "-H", "Origin: http://attacker.example").status == 403)
-        #expect(try faulty.gateway.admin("/v1/faults", "-H", "Host: attacker.example").status == 403)
-    }
-
     @Test("wakegate serve takes no fault rules, on its command line or over the admin API")
     func serve() throws {
         let served = try ServedGateway()

@@ -131,29 +131,4 @@ struct LiveTests {
         #expect(slow.output == "CANCEL\n", "\(slow.output)")
         _ = try self.event(quick) { _ in true }
     }
-
-    @Test("A gateway that shuts down ends the streams, and does not wait for those who watch")
-    func shutdown() throws {
-        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
-        let streams = try ["--http1.1", "--http2-prior-knowledge"].map { try self.watch(gateway, $0) }
-        for stream in streams { _ = try self.event(stream) { _ in true } }
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish(within: 30).status == 0)
-        for stream in streams { while try stream.next() != nil {} }
-    }
-
-    @Test("Afar an operator's token opens the stream, and it ends when the token is revoked")
-    func revoked() throws {
-        let gateway = try ServedGateway()
-        let (token, id) = try gateway.issue("--role", "operator")
-        #expect(try gateway.ask(.adminAfar, "GET", "/v1/live").status == 401)
-        let bound = try gateway.issue("--role", "operator", "--topic", self.topic).token
-        #expect(try gateway.ask(.adminAfar, "GET", "/v1/live", token: bound).status == 403)
-        let options = gateway.curl(.adminAfar, "/v1/live") + ["--no-buffer"]
-        let stream = EventStream(try ChildProcess("curl", options + ["-H", "authorization: Bearer \(token)"]))
-        _ = try self.event(stream) { _ in true }
-        let revoke = ["token", "revoke", id, "--state", gateway.state.path]
-        #expect(try ChildProcess.run(RunningGateway.program, revoke).status == 0)
-        while try stream.next() != nil {}
-    }
 }

@@ -138,16 +138,6 @@ struct MalformedPushTests {
         #expect(stats.integer("pushes", "rejected", "BadDryRun") == 2)
     }
 
-    @Test("A token of another topic is refused, and stays with its own")
-    func otherTopic() throws {
-        let gateway = try RunningGateway()
-        #expect(try gateway.push(Case.token, topic: "com.example.one").status == 200)
-        let refused = try gateway.push(Case.token, topic: "com.example.two")
-        #expect(refused.status == 400)
-        #expect(refused.reason == "DeviceTokenNotForTopic")
-        #expect(try gateway.push(Case.token, topic: "com.example.one").status == 200)
-    }
-
     @Test("A payload of exactly 4096 bytes is taken, and so is one that wakes nobody")
     func limits() throws {
         let gateway = try RunningGateway()

@@ -17,23 +17,6 @@ struct OrdinaryClientTests {
         #expect(answer.headers["wakegate-held"] == "worker")
     }
 
-    @Test("The identifier a provider chose comes back letter for letter")
-    func identifier() throws {
-        let gateway = try RunningGateway()
-        let id = "9D3220fe-444B-633E-d1f1-5d0dcb4f537a"
-        let answer = try gateway.edge(
-            "/3/device/\(self.token)",
-            "-H",
-            "apns-topic: \(self.topic)",
-            "-H",
-            "apns-id: \(id)",
-            "-d",
-            RunningGateway.payload
-        )
-        #expect(answer.status == 200)
-        #expect(answer.headers["apns-id"] == id)
-    }
-
     @Test("nghttp pushes over TLS, and in cleartext with prior knowledge", arguments: [true, false])
     func nghttp(tls: Bool) throws {
         let gateway = try RunningGateway()

@@ -8,10 +8,6 @@ struct PauseTests {
     private let token = String(repeating: "ba", count: 32)
     private let other = String(repeating: "cd", count: 32)
 
-    private func status(_ gateway: RunningGateway, _ path: String, _ method: String = "POST") throws -> Int {
-        try gateway.admin(path, "-X", method).status
-    }
-
     @Test(
         "A worker gets nothing of a paused topic, through a restart, until it is resumed",
         arguments: [SIGKILL, SIGTERM]
@@ -78,17 +74,6 @@ struct PauseTests {
         #expect(way.value("state") as? String == "discarded" && way.value("reason") as? String == "cancelled")
         let nothing = try gateway.admin(pending)
         #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
-    }
-
-    @Test("A topic that nobody knows is not paused, and who is wrong is told so")
-    func wrong() throws {
-        let gateway = try RunningGateway()
-        let unknown = try gateway.admin("/v1/topics/com.example.other/pause", "-X", "POST")
-        #expect(unknown.status == 404 && unknown.value("reason") as? String == "UnknownTopic")
-        #expect(try self.status(gateway, "/v1/topics/a%20b/resume") == 400)
-        #expect(try self.status(gateway, "/v1/devices/\(self.token)/pending", "DELETE") == 404)
-        let ended = try gateway.wakegate("topic", "pause", "com.example.other")
-        #expect(ended.status == 1 && ended.errors.contains("404 UnknownTopic"), "\(ended.errors)")
     }
 
     @Test("An operator's push goes the way of a provider's where it is permitted, and nowhere else")

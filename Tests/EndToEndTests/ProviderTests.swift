@@ -164,15 +164,4 @@ final class ProviderTests {
             ]
         )
     }
-
-    @Test("A folder of keys that is not there is a fault of the configuration")
-    func folderMissing() throws {
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["dev", "--state", "other", "--edge", "127.0.0.1:0", "--set", "providerKeys=/nonexistent"],
-            folder: self.asking.folder
-        )
-        #expect(ended.status == 78)
-        #expect(ended.errors.contains("providerKeys: /nonexistent is missing: no such folder"), "\(ended.errors)")
-    }
 }
