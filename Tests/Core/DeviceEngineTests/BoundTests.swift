@@ -44,24 +44,6 @@ struct BoundTests {
         #expect(rig.push(6) == nil)
     }
 
-    @Test("There are so many devices and topics; one more of either is refused by its name")
-    func devicesAndTopics() {
-        let rig = self.rig {
-            $0.devicesMax = 3
-            $0.topicsMax = 2
-        }
-        #expect(rig.push(1, topic: 0) != nil)
-        #expect(rig.push(2, topic: 1) != nil)
-        #expect(rig.register(3, topic: 2) == .refused(.tooManyTopics))
-        #expect(rig.push(3, topic: 1) != nil)
-        #expect(rig.register(4, topic: 1) == .refused(.tooManyDevices))
-        rig.engine.unregister(rig.index(3))
-        #expect(rig.register(3, topic: 2) == .refused(.tooManyTopics))
-        #expect(Refusal.tooManyTopics.limit == .topicsMax)
-        #expect(Refusal.tooManyDevices.limit == .devicesMax)
-        #expect(Refusal.tooManyDevicesOfTopic.limit == .devicesPerTopicMax)
-    }
-
     @Test("Pushes that wait take up so much memory; one more is refused and changes nothing, and an end makes room")
     func memory() throws {
         let rig = self.rig { $0.pendingBytesMax = 2 * Self.pushBytes }

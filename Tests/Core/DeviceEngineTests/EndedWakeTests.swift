@@ -41,12 +41,6 @@ struct EndedWakeTests {
         #expect(rig.engine.launchedWake(wake) == nil)
     }
 
-    @Test("A wake nobody ever launched is unknown")
-    func unknown() {
-        let rig = EngineRig()
-        #expect(rig.engine.report(.push(.newData), wake: WakeID(random: (1, 2))) == .unknown)
-    }
-
     @Test("An ended wake is remembered for ten minutes")
     func tenMinutes() throws {
         let rig = EngineRig()
@@ -81,42 +75,10 @@ struct EndedWakeTests {
         #expect(rig.engine.report(.push(.noData), wake: other) == .unknown)
     }
 
-    @Test("Thousands of ended wakes are all forgotten")
-    func manyAreForgotten() throws {
-        let rig = EngineRig()
-        var wakes: [WakeID] = []
-        for device in 0..<3000 {
-            let wake = try #require(rig.push(device, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
-            wakes.append(wake)
-            rig.advance(by: 1)
-        }
-        rig.advance(by: 600_000 - 1500)
-        #expect(rig.engine.report(.push(.newData), wake: wakes[1400]) == .unknown)
-        #expect(rig.engine.report(.push(.newData), wake: wakes[1600]) == .repeated)
-        rig.advance(by: 600_000)
-        for wake in wakes { #expect(rig.engine.report(.push(.newData), wake: wake) == .unknown) }
-    }
-
     /// So many ids are known, and so many devices have ended wakes.
     private static func expectKnown(_ ids: Int, _ devices: Int, _ rig: EngineRig) {
         #expect(rig.engine.wakesKnown.ids == ids)
         #expect(rig.engine.wakesKnown.devicesWithEnded == devices)
-    }
-
-    @Test("However many wakes a device ends, it takes up room for four, and for none ten minutes later")
-    func roomForFour() throws {
-        let rig = EngineRig()
-        rig.register(1)
-        rig.conditions(1) { $0.appState = .active }
-        for _ in 0..<1000 {
-            let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
-            rig.advance(by: 10)
-        }
-        Self.expectKnown(4, 1, rig)
-        rig.advance(by: 600_000)
-        Self.expectKnown(0, 0, rig)
     }
 
     @Test("After a long sleep of the machine a step forgets the wakes of no more devices than it may look at")
@@ -136,18 +98,6 @@ struct EndedWakeTests {
         Self.expectKnown(0, 0, rig)
     }
 
-    @Test("At one millisecond a deadline goes before an answer")
-    func deadlineFirst() throws {
-        let rig = EngineRig()
-        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        // The engine is told the time, and looks at nothing yet.
-        rig.pass(30_000)
-        #expect(!rig.engine.advance(to: rig.instant, devicesMax: 0))
-        #expect(rig.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.expired)))
-        #expect(rig.engine.totals.results[.expired] == 1)
-        #expect(rig.engine.popExpiredWake()?.id == wake)
-    }
-
     @Test("At one millisecond an answer goes before the expiry of what is pending")
     func answerBeforeExpiry() throws {
         let rig = EngineRig()
@@ -159,20 +109,5 @@ struct EndedWakeTests {
         #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         #expect(rig.snapshot(1).state.pending?.coalesced == 1)
         #expect(rig.engine.totals.discarded.sum == 0)
-    }
-
-    @Test("Wakes that expire together are told of in the order in which they did")
-    func expiryOrder() throws {
-        let rig = EngineRig()
-        var wakes: [WakeID] = []
-        for device in 0..<5 {
-            wakes.append(try #require(rig.push(device, workerIsFree: true)?.wake))
-            rig.advance(by: 10)
-        }
-        rig.advance(by: 40_000)
-        for wake in wakes { #expect(rig.engine.popExpiredWake()?.id == wake) }
-        #expect(rig.engine.popExpiredWake() == nil)
-        rig.advance(by: 1)
-        #expect(rig.engine.popExpiredWake() == nil)
     }
 }

@@ -35,46 +35,6 @@ struct EngineVerbTests {
         }
     }
 
-    @Test("A dry run of an unknown token registers nothing")
-    func dryRunNewcomer() {
-        let rig = EngineRig()
-        let admission = EngineRig.topicName(0).withByteView {
-            rig.engine.admit(EngineRig.token(1), topic: $0, isDryRun: true)
-        }
-        #expect(admission == .newcomer(nil))
-        let answer = rig.makePush(.considerate) {
-            rig.engine.acceptDryRun($0, device: nil, topic: nil, workerIsFree: true)
-        }
-        #expect(answer.disposition == .launched)
-        #expect(rig.find(1) == nil && rig.engine.topicSnapshots.isEmpty && rig.engine.totals == Books())
-    }
-
-    @Test("A push that wakes nobody is counted apart")
-    func noWake() throws {
-        let rig = EngineRig()
-        let answer = try #require(rig.push(1, workerIsFree: true, wakes: false))
-        #expect(answer.disposition == .noWake && answer.wake == nil)
-        let books = rig.engine.totals
-        #expect(books.noWake == 1 && books.accepted == 0 && books.pending == 0)
-    }
-
-    @Test("Becoming forceQuit discards what is pending, and a retry is held instead")
-    func forceQuit() throws {
-        let rig = EngineRig()
-        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        rig.push(1)
-        rig.conditions(1) { $0.appState = .forceQuit }
-        #expect(rig.engine.totals.discarded[.forceQuit] == 1)
-        #expect(rig.engine.totals.inFlight == 1)
-        #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
-        #expect(rig.snapshot(1).held == [.forceQuit])
-        #expect(rig.engine.totals.held[.forceQuit] == 1)
-        // Reported again it discards nothing more.
-        rig.conditions(1) { $0.appState = .forceQuit }
-        #expect(rig.engine.totals.discarded.sum == 1 && rig.engine.totals.pending == 1)
-        #expect(rig.push(1)?.held == .forceQuit)
-    }
-
     @Test("An empty wake counts under wakes alone", arguments: FetchResult.allCases)
     func emptyWake(result: FetchResult) throws {
         let rig = EngineRig()

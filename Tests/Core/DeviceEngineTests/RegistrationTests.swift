@@ -6,39 +6,10 @@ import Wire
 
 @Suite("Registration and removal", .timeLimit(.minutes(15)))
 struct RegistrationTests {
-    private static func explicit() -> EngineConfiguration {
-        var configuration = EngineConfiguration()
-        configuration.openRegistration = false
-        return configuration
-    }
-
     private static func admit(_ rig: EngineRig, _ device: Int, topic: Int = 0, isDryRun: Bool = false) -> Admission {
         EngineRig.topicName(topic).withByteView {
             rig.engine.admit(EngineRig.token(device), topic: $0, isDryRun: isDryRun)
         }
-    }
-
-    @Test("An unknown token is refused where registration is explicit, until it registers")
-    func explicitRegistration() {
-        let rig = EngineRig(Self.explicit())
-        #expect(Self.admit(rig, 1) == .refused(.unknown))
-        #expect(rig.find(1) == nil)
-        rig.register(1)
-        #expect(Self.admit(rig, 1) == .device(rig.index(1)))
-        #expect(rig.engine.totals.registered == 1)
-    }
-
-    @Test("Registering again for the same topic changes nothing; for another it is refused")
-    func again() {
-        let rig = EngineRig()
-        let first = rig.register(1)
-        rig.push(1)
-        let state = rig.snapshot(1).state
-        #expect(rig.register(1) == first)
-        #expect(rig.snapshot(1).state == state)
-        #expect(rig.register(1, topic: 1) == .refused(.otherTopic))
-        #expect(Self.admit(rig, 1, topic: 1) == .refused(.otherTopic))
-        #expect(rig.engine.totals.registered == 1)
     }
 
     @Test("A removal discards what is pending and dates the refusals that follow")
@@ -154,6 +125,8 @@ struct RegistrationTests {
         #expect(rig.register(4) == .refused(.tooManyDevices))
         #expect(rig.register(2) == .device(rig.index(2)))
         #expect(rig.find(4) == nil)
+        #expect(Refusal.tooManyDevices.limit == .devicesMax)
+        #expect(Refusal.tooManyDevicesOfTopic.limit == .devicesPerTopicMax)
     }
 
     @Test("topicsMax topics fit and not one more")
@@ -171,20 +144,6 @@ struct RegistrationTests {
         #expect(EngineRig.topicName(2).withByteView { !rig.engine.mayAddTopic($0) })
         #expect(EngineRig.topicName(1).withByteView { rig.engine.mayAddTopic($0) })
         #expect(rig.engine.topicSnapshots.map(\.name) == [EngineRig.topicName(0), EngineRig.topicName(1)])
-    }
-
-    @Test("A topic with a policy of its own follows it")
-    func topicPolicy() throws {
-        var configuration = EngineRig.open()
-        var hasty = Parameters()
-        try hasty.set(.launchInterval, to: 60)
-        configuration.topicPolicies[EngineRig.topicName(1)] = hasty
-        let rig = EngineRig(configuration)
-        for topic in 0...1 {
-            let wake = try #require(rig.push(topic, topic: topic, workerIsFree: true)?.wake)
-            #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
-            let answer = try #require(rig.push(topic, topic: topic, workerIsFree: true))
-            #expect(answer.eligibleAt == rig.instant + (topic == 0 ? 900_000 : 60_000))
-        }
+        #expect(Refusal.tooManyTopics.limit == .topicsMax)
     }
 }

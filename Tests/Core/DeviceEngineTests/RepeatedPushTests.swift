@@ -100,20 +100,6 @@ struct RepeatedPushTests {
         #expect(rig.engine.totals.accepted == 3)
     }
 
-    @Test("A removed device refuses it, and a new registration takes it as a new push")
-    func removed() {
-        let rig = EngineRig()
-        rig.push(1, clientID: 5)
-        rig.engine.unregister(rig.index(1))
-        #expect(rig.push(1, clientID: 5) == nil)
-        rig.register(1)
-        #expect(rig.push(1, clientID: 5)?.disposition == .scheduled)
-        #expect(rig.engine.totals.accepted == 2 && rig.engine.totals.pending == 1)
-        rig.register(1)
-        #expect(rig.push(1, clientID: 5)?.disposition == .scheduled)
-        #expect(rig.engine.totals.accepted == 2)
-    }
-
     @Test("It is answered the same by the next process", arguments: Situation.allCases)
     func restored(situation: Situation) throws {
         let rig = EngineRig()

@@ -99,16 +99,6 @@ struct TaskVerbTests {
         #expect(self.rig.engine.report(.task(.success), wake: push) == .otherKind)
     }
 
-    @Test("A deadline ends a task, says so once, and counts")
-    func deadline() throws {
-        let wake = try #require(try self.rig.submit(1, "refresh", hasSlot: true).wake)
-        self.rig.advance(by: 30_000)
-        let expired = try #require(self.rig.engine.popExpiredWake())
-        #expect(expired.id == wake && expired.reason == .deadline && self.rig.engine.popExpiredWake() == nil)
-        #expect(self.rig.engine.totals.tasks[.appRefresh][.expired] == 1 && self.rig.snapshot(1).state.penalty == 1)
-        #expect(self.rig.isConserved && self.rig.tasks(1).running.isEmpty)
-    }
-
     @Test("Conditions interrupt processing, force quit discards what a person started")
     func conditions() throws {
         let wake = try #require(try self.rig.submit(1, "clean", .processing(.externalPower)).held)
@@ -123,28 +113,6 @@ struct TaskVerbTests {
         self.rig.conditions(1) { $0.appState = .forceQuit }
         #expect(self.rig.tasks(1).waiting == ["refresh"])
         #expect(self.rig.engine.totals.requests.discarded[.forceQuit] == 1 && self.rig.isConserved)
-    }
-
-    @Test("Progress moves the deadline, and a launch after a loss says how far it came")
-    func progress() throws {
-        self.rig.register(1)
-        self.rig.conditions(1) { $0.appState = .active }
-        let details = TaskDetails(title: "Export", resources: ["gpu"])
-        let answer = try self.rig.submit(1, "export", .continued(.queue), details: details, hasSlot: true)
-        let wake = try #require(answer.wake)
-        self.rig.advance(by: 50_000)
-        let told = TaskProgress(completed: 5, total: 9, subtitle: "half")
-        #expect(self.rig.engine.progress(told, wake: wake) == .lasts(self.rig.instant + 60_000))
-        self.rig.advance(by: 30_000)
-        self.rig.engine.lose(wake)
-        guard case .task(let launched) = try #require(self.rig.launchNext(1)).cause else {
-            Issue.record("a task was to launch")
-            return
-        }
-        #expect(launched.resumedFrom == .progress(told) && launched.details == details && launched.task.attempts == 2)
-        let push = try #require(self.rig.push(2, workerIsFree: true)?.wake)
-        #expect(self.rig.engine.progress(told, wake: push) == .notContinued)
-        #expect(self.rig.engine.progress(told, wake: wake) == .ended(.task(.continued, .lost)))
     }
 
     @Test("The same event of a session counts once, as long as its id is remembered")
