@@ -29,18 +29,6 @@ struct AppStateTests {
         #expect(ended.status == 0 && !ended.errors.contains("appState"))
     }
 
-    @Test("A bus that is restarted is found again, and so is logind on it")
-    func restart() throws {
-        let gateway = try RunningGateway()
-        let bus = try self.bus(gateway)
-        try bus.tell("active")
-        let worker = try self.worker(gateway, ["--report-app-state"])
-        try self.eventually(gateway, "active")
-        for command in ["stop", "start", "come", "quietly idle"] { try bus.tell(command) }
-        try self.eventually(gateway, "background")
-        #expect(worker.process.isRunning)
-    }
-
     @Test("When logind is gone for good a machine counts as in use no longer, and why is said once")
     func gone() throws {
         let gateway = try RunningGateway()

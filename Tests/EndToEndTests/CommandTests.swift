@@ -7,19 +7,6 @@ struct CommandTests {
     private let topic = "com.example.commands"
     private let token = String(repeating: "c0de", count: 16)
 
-    @Test(
-        "The exit status of a worker's command is the result of the wake",
-        arguments: [("0", "newData"), ("3", "noData"), ("1", "failed"), ("77", "failed")]
-    )
-    func exitStatus(status: String, result: String) throws {
-        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
-        let worker = try self.worker(gateway, "exit \(status)")
-        #expect(try gateway.wakegate("push", self.token, "--topic", self.topic).status == 0)
-        try gateway.eventually("one \(result)") { try gateway.stats().integer("wakes", "results", result) == 1 }
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
-    }
-
     @Test("A worker's command has the payload on standard input and the wake in its environment")
     func environment() throws {
         let gateway = try RunningGateway()

@@ -64,23 +64,6 @@ struct ConditionsReportTests {
         try self.eventually(gateway, "network") { $0 as? Bool == false }
     }
 
-    @Test("After a reconnection everything is told again, whatever the gateway thinks by then")
-    func reconnection() throws {
-        let folder = try RestartFolder()
-        let gateway = try RunningGateway(in: folder.folder)
-        try self.register(gateway)
-        try self.write(gateway, "power_supply/BAT0/type", "Battery")
-        try self.write(gateway, "power_supply/BAT0/capacity", "55")
-        let worker = try self.worker(gateway)
-        try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.55 }
-        #expect(try gateway.wakegate("device", "conditions", self.token, "batteryLevel=0.99").status == 0)
-        gateway.process.send(SIGKILL)
-        let next = try RunningGateway(in: folder.folder, edge: gateway.edge)
-        try self.eventually(next, "batteryLevel") { $0 as? Double == 0.55 }
-        worker.process.send(SIGTERM)
-        #expect(try worker.process.finish().status == 0)
-    }
-
     @Test("Without a device the command line is refused, and an unknown device is named once")
     func faults() throws {
         let gateway = try RunningGateway(["--set", "registration=\"explicit\""])

@@ -39,34 +39,4 @@ struct CurlWorkerTests {
         #expect(stats.integer("wakes", "results", "newData") == 1)
         #expect(stats.integer("pushes", "completed") == 1)
     }
-
-    @Test("A worker that goes away loses its wake, and the next worker gets it as a second attempt")
-    func lost() throws {
-        let gateway = try RunningGateway()
-        do {
-            let first = try gateway.curlWorker(topic: self.topic)
-            #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-            #expect(try first.next()?.data["attempt"] as? Int == 1)
-        }
-        try gateway.eventually("no worker") { try gateway.stats().integer("workers", "connected") == 0 }
-        let second = try gateway.curlWorker(topic: self.topic)
-        let wake = try #require(try second.next())
-        #expect(wake.data["attempt"] as? Int == 2)
-        #expect(try gateway.stats().integer("wakes", "results", "lost") == 1)
-    }
-
-    @Test("A wake that is not answered in time ends with an expired event, and a late answer is refused")
-    func expired() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
-        let worker = try gateway.curlWorker(topic: self.topic)
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        let id = try #require(try worker.next()?.id)
-        let expired = try #require(try worker.next())
-        #expect(expired.name == "expired")
-        #expect(expired.data["wake"] as? String == id)
-        let late = try gateway.edge("/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#)
-        #expect(late.status == 409)
-        #expect(late.reason == "WakeEnded")
-        #expect(late.value("outcome") as? String == "expired")
-    }
 }

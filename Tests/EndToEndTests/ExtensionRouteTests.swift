@@ -68,23 +68,6 @@ struct ExtensionRouteTests {
         return try body.map { try gateway.edge(path, "-d", $0) } ?? gateway.edge(path, "-X", "POST")
     }
 
-    @Test("A wake that is given back launches again at once, and costs no attempt")
-    func givenBack() throws {
-        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
-        let worker = try gateway.curlWorker(topic: self.topic)
-        _ = try gateway.push(self.token, topic: self.topic)
-        let first = try #require(try worker.next()?.id)
-        #expect(try self.release(gateway, first, #"{"reason":"no interpreter"}"#).status == 204)
-        let wake = try #require(try worker.next())
-        let second = try #require(wake.id)
-        #expect(second != first && wake.data["attempt"] as? Int == 1)
-        let ended = try self.release(gateway, first, nil)
-        #expect(ended.status == 409 && ended.reason == "WakeEnded" && ended.value("outcome") as? String == "lost")
-        #expect(try gateway.edge("/v1/wakes/\(second)", "-d", #"{"result":"newData"}"#).status == 204)
-        let stats = try gateway.stats()
-        #expect(stats.integer("wakes", "results", "lost") == 1 && stats.integer("pushes", "completed") == 1)
-    }
-
     @Test("A release with anything but a short reason is refused by name")
     func badRelease() throws {
         let gateway = try RunningGateway()
@@ -98,34 +81,5 @@ struct ExtensionRouteTests {
         }
         #expect(try gateway.edge("/v1/wakes/\(unknown)/release").status == 405)
         #expect(try gateway.admin("/v1/wakes/\(unknown)/release", "-X", "POST").status == 404)
-    }
-
-    @Test("A stream that is drained gets no new wake, and ends after its last one")
-    func drain() throws {
-        let gateway = try RunningGateway()
-        let head = try ChildProcess(
-            "curl",
-            ["--silent", "--no-buffer", "--include", "http://\(gateway.plain)/v1/topics/\(self.topic)/wakes"]
-        )
-        // curl shows the head with the first event.
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
-        _ = try gateway.push(self.token, topic: self.topic)
-        var name: String?
-        while let line = try head.line(), !line.isEmpty, line != "\r" {
-            let field = line.lowercased()
-            guard field.hasPrefix("wakegate-stream:") else { continue }
-            name = String(line.dropFirst("wakegate-stream:".count)).trimmingCharacters(in: .whitespacesAndNewlines)
-        }
-        let stream = try #require(name)
-        let events = EventStream(head)
-        let wake = try #require(try events.next()?.id)
-        #expect(try gateway.edge("/v1/streams/\(stream)/drain", "-X", "POST").status == 204)
-        let other = String(repeating: "e8", count: 32)
-        #expect(try gateway.push(other, topic: self.topic).headers["wakegate-held"] == "worker")
-        #expect(try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status == 204)
-        #expect(try events.next() == nil)
-        #expect(try gateway.stats().integer("wakes", "results", "lost") == 0)
-        #expect(try gateway.stats().integer("workers", "connected") == 0)
-        #expect(try gateway.edge("/v1/streams/\(stream)/drain", "-X", "POST").status == 404)
     }
 }

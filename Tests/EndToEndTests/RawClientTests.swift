@@ -72,19 +72,6 @@ struct RawClientTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
     }
 
-    @Test("A connection that a shutdown ends is told so by GOAWAY as APNs words it")
-    func goAway() throws {
-        let gateway = try RunningGateway()
-        let url = "https://\(gateway.edge)/v1/topics/\(self.topic)/wakes"
-        let client = try ChildProcess("nghttp", ["--verbose", url])
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
-        gateway.process.send(SIGTERM)
-        #expect(try gateway.process.finish().status == 0)
-        let frames = try client.finish().output
-        #expect(frames.contains("recv GOAWAY frame"), "\(frames)")
-        #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
-    }
-
     @Test("A connection that carries a wake to the end of a shutdown is told by GOAWAY, too")
     func goAwayAtTimeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])

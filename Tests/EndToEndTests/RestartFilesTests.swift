@@ -110,27 +110,6 @@ struct RestartFilesTests {
         #expect(refused.errors.contains("chmod 600 \(key.path)"), "\(refused.errors)")
     }
 
-    @Test("A history that is no history is set aside, with a warning, and begins anew")
-    func garbageHistory() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        #expect(try first.push(self.token, topic: self.topic).status == 200)
-        try folder.end(first, SIGTERM)
-        let garbage = Data(String(repeating: "this is no database\n", count: 2000).utf8)
-        try garbage.write(to: folder.history)
-        let second = try folder.start()
-        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "registered"])
-        #expect(try second.stats().integer("pushes", "accepted") == 1)
-        #expect(try second.push(self.token, topic: self.topic).status == 200)
-        #expect(try second.admin("/v1/devices/\(self.token)").recent.count == 3)
-        try second.eventually("a line in the log") { second.process.errors.contains("warning history") }
-        let aside = folder.history.path + ".set-aside"
-        #expect(second.process.errors.contains(aside))
-        #expect(try Data(contentsOf: URL(fileURLWithPath: aside)) == garbage)
-        try folder.end(second, SIGTERM)
-        #expect(try folder.start().admin("/v1/devices/\(self.token)").recent.count == 3)
-    }
-
     @Test("A state folder that cannot be written ends the start with 1 and says so")
     func readOnly() throws {
         // Root may write everywhere; what nobody may write is a file in the folder's place.

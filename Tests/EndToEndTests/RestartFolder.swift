@@ -59,13 +59,6 @@ final class RestartFolder {
         }
     }
 
-    /// Moves the history, which nobody has open, with its log folded in.
-    func moveHistory(to url: URL) throws {
-        try self.changeHistory("")
-        try FileManager.default.moveItem(at: self.history, to: url)
-        for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: self.history.path + end) }
-    }
-
     /// Does something to the history as another program would that knows SQLite; nobody has it open.
     func changeHistory(_ statements: String) throws {
         try self.change(self.history, statements)

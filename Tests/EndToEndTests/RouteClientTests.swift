@@ -63,6 +63,17 @@ struct RouteClientTests {
         }
     }
 
+    @Test("Where HEAD is taken, allow says so, and on streams it is refused like any other method")
+    func allow() throws {
+        let gateway = try RunningGateway()
+        let device = "/v1/devices/" + String(repeating: "4ead4ead", count: 8)
+        #expect(try gateway.admin("/v1/stats", "-X", "POST").headers["allow"] == "GET, HEAD")
+        #expect(try gateway.admin(device, "-X", "POST").headers["allow"] == "GET, HEAD, DELETE")
+        #expect(try gateway.admin("/v1/live", "-X", "POST").headers["allow"] == "GET")
+        #expect(try gateway.admin("/v1/live", "-I").headers["allow"] == "GET")
+        #expect(try gateway.edge("/v1/topics/com.example.head/wakes", "-I").headers["allow"] == "GET")
+    }
+
     /// Has a client ask for everything, and looks whether its answers are those of the first client, and those of HEAD
     /// those of GET, but for streams, of which there is no HEAD.
     private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {

@@ -47,32 +47,4 @@ struct ServeTests {
         #expect(refused.body.contains("TooManyRequests"))
         #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
     }
-
-    @Test("A bound of the transport holds: a header list is taken up to headerListBytesMax")
-    func headerListBytesMax() throws {
-        // Without a body: curl 7.88 takes the reset of a body that nobody wants for an error of the stream.
-        func statusOfLongHeader(_ gateway: RunningGateway) throws -> Int {
-            try gateway.edge("/v1/topics", "-H", "x-long: \(String(repeating: "x", count: 5000))").status
-        }
-        #expect(try statusOfLongHeader(RunningGateway()) == 404)
-        #expect(try statusOfLongHeader(RunningGateway(["--set", "limits.headerListBytesMax=4096"])) == 431)
-    }
-
-    @Test("push signs with the key that dev made, and refuses a file that holds none")
-    func providerKey() throws {
-        let gateway = try RunningGateway()
-        let named = ["--team", "TEAM123456", "--key-id", "KEY1234567"]
-        func push(_ file: String, _ options: [String]) throws -> ChildProcess.Ended {
-            let line = ["push", Self.tokens[0], "--topic", "t", "--provider-key", ".wakegate/\(file)"] + options
-            return try ChildProcess.run(RunningGateway.program, line, folder: gateway.folder)
-        }
-        let signed = try push("provider.p8", named)
-        #expect(signed.status == 0, "\(signed.errors)")
-        let refused = try push("ca.pem", named)
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains(".wakegate/ca.pem holds no private key"), "\(refused.errors)")
-        let incomplete = try push("provider.p8", Array(named.dropLast(2)))
-        #expect(incomplete.status == 64)
-        #expect(incomplete.errors.contains("--key-id is missing"), "\(incomplete.errors)")
-    }
 }

@@ -55,39 +55,6 @@ struct StartTests {
         #expect(ended.errors.contains("--admin"))
     }
 
-    @Test("A listener may be a list with a UNIX socket in it: for its owner and group alone, gone with it")
-    func socket() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let path = folder.appendingPathComponent("plain").path
-        let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-        let gateway = try ChildProcess(
-            RunningGateway.program,
-            ["dev"] + free + ["--plain", "unix:\(path)", "--plain", "127.0.0.1:0"],
-            folder: folder
-        )
-        let line = try #require(try gateway.line(), "\(gateway.errors)")
-        let ready = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-        let plain = try #require(ready?["plain"] as? [String], "\(line)")
-        #expect(plain.count == 2)
-        #expect(plain.first == "unix:\(path)")
-        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o660)
-        for version in ["--http1.1", "--http2-prior-knowledge"] {
-            let ended = try ChildProcess.run(
-                "curl",
-                [
-                    "--silent", "--include", version, "--unix-socket", path, "-H", "apns-topic: t", "-d",
-                    RunningGateway.payload, "http://localhost/3/device/\(String(repeating: "5c", count: 32))",
-                ]
-            )
-            #expect(try Answer(curlOutput: ended.output).status == 200, "\(version)")
-        }
-        gateway.send(SIGTERM)
-        #expect(try gateway.finish().status == 0)
-        #expect(!FileManager.default.fileExists(atPath: path))
-    }
-
     @Test("A start that is refused leaves no socket file")
     func refusedStart() throws {
         let folder = try RestartFolder()
