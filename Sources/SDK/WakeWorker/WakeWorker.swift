@@ -256,7 +256,7 @@ extension WakeWorker {
     /// ```
     public func supportedResources() async throws(WakeWorkerError) -> BackgroundTaskResources {
         let response = try await self.caller.answer("GET", "\(self.request.topicPath)/resources", nil)
-        guard let resources = GatewayEndpoint.object(response.body)?["resources"] else {
+        guard let resources = JSONValue(object: response.body)?["resources"] else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer names no resources; see the gateway's version")
         }
         return BackgroundTaskResources(names: resources.elements.compactMap(\.text))
@@ -330,7 +330,7 @@ extension WakeWorker {
         var body = "{}"
         if let deviceToken { body = "{\"token\":\"\(try GatewayCaller.hexadecimal(deviceToken))\"}" }
         let response = try await self.caller.answer("POST", "\(self.request.topicPath)/devices", Array(body.utf8))
-        guard let token = GatewayEndpoint.object(response.body)?["token"]?.text else {
+        guard let token = JSONValue(object: response.body)?["token"]?.text else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer names no token; see the gateway's version")
         }
         return token
@@ -373,7 +373,7 @@ extension WakeWorker {
         let body = try conditions.json()
         if conditions.appState != nil { await self.takeAppState(path: path) }
         let response = try await self.caller.answer("PATCH", path, body)
-        guard let object = GatewayEndpoint.object(response.body) else {
+        guard let object = JSONValue(object: response.body) else {
             throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
         }
         return DeviceConditions(object)

@@ -156,7 +156,7 @@ final class RoomRig {
         let stream = self.submit(command)
         self.turn()
         guard let answer = self.answers[stream] else { return (0, nil) }
-        return (answer.status, try? JSONReader.read(String(decoding: answer.body, as: UTF8.self)))
+        return (answer.status, JSONValue(answer.body))
     }
 
     // MARK: Shorter
@@ -184,7 +184,7 @@ final class RoomRig {
         earliestBegin: Int64 = 0
     ) throws -> TransferID {
         let answer = self.ask(.submit(session, Self.download(url, earliestBegin: earliestBegin)))
-        return try #require(answer.body?["transfer"]?.word.flatMap { TransferID($0) })
+        return try #require(answer.body?["transfer"]?.text.flatMap { TransferID($0) })
     }
 
     func shown(_ id: TransferID, in session: String = "s") throws -> JSONValue {
@@ -378,22 +378,5 @@ final class RoomInbox: Sendable {
             defer { messages = [] }
             return messages
         }
-    }
-}
-
-extension JSONValue {
-    var word: String? {
-        if case .string(let text) = self { return text }
-        return nil
-    }
-
-    var number: Int64? {
-        if case .number(let number) = self { return Int64(number.text) }
-        return nil
-    }
-
-    var list: [JSONValue] {
-        if case .array(let values) = self { return values }
-        return []
     }
 }

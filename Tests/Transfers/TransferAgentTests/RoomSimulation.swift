@@ -109,8 +109,8 @@ struct RoomSimulation {
             self.questions[stream] = nil
             switch question {
             case .submission(let session, let url):
-                let body = try? JSONReader.read(String(decoding: answer.body, as: UTF8.self))
-                if answer.status == 201, let id = body?["transfer"]?.word.flatMap({ TransferID($0) }) {
+                let body = JSONValue(answer.body)
+                if answer.status == 201, let id = body?["transfer"]?.text.flatMap({ TransferID($0) }) {
                     self.ledger.submitted(id, session, url)
                 } else if answer.status != 507 {
                     self.ledger.fault("a submission is answered \(answer.status)")
@@ -166,7 +166,7 @@ struct RoomSimulation {
             let session = open[id]?.session
         else { return }
         let shown = self.rig.ask(.transfer(session, id))
-        guard shown.status == 200, let state = shown.body?["state"]?.word, !self.rig.world.isDead else { return }
+        guard shown.status == 200, let state = shown.body?["state"]?.text, !self.rig.world.isDead else { return }
         let keeps = self.generator.once(in: 2)
         if keeps { self.keptCount += 1 }
         self.ledger.askedToCancel(id, was: state)
@@ -204,7 +204,7 @@ struct RoomSimulation {
             let answer = self.rig.ask(.transfers(session, state: nil, limit: 10_000, after: nil))
             guard !self.rig.world.isDead, answer.status == 200 else { continue }
             self.hear()
-            self.ledger.listed(session, answer.body?["transfers"]?.list ?? [])
+            self.ledger.listed(session, answer.body?["transfers"]?.elements ?? [])
         }
     }
 
@@ -254,8 +254,8 @@ struct RoomSimulation {
     private func isAtRest() -> Bool {
         let status = self.rig.ask(.status).body
         let counts = status?["transfers"]
-        return status?["outbox"]?["waiting"]?.number == 0 && counts?["waiting"]?.number == 0
-            && counts?["running"]?.number == 0
+        return status?["outbox"]?["waiting"]?.integer == 0 && counts?["waiting"]?.integer == 0
+            && counts?["running"]?.integer == 0
     }
 
     /// Whatever has finished can be taken, and the folder has no other file then but those that were kept for later.
@@ -353,12 +353,12 @@ struct RoomLedger {
     mutating func listed(_ session: String, _ transfers: [JSONValue]) {
         var seen: Set<TransferID> = []
         for shown in transfers {
-            guard let id = shown["transfer"]?.word.flatMap({ TransferID($0) }), let state = shown["state"]?.word else {
+            guard let id = shown["transfer"]?.text.flatMap({ TransferID($0) }), let state = shown["state"]?.text else {
                 self.fault("a list has \(shown)")
                 continue
             }
             if !seen.insert(id).inserted { self.fault("\(id) is listed twice") }
-            self.submitted(id, session, shown["url"]?.word ?? "")
+            self.submitted(id, session, shown["url"]?.text ?? "")
             self.seen(id, state, shown)
         }
         for (id, entry) in self.entries where entry.session == session && !entry.isGone && !seen.contains(id) {
@@ -376,11 +376,11 @@ struct RoomLedger {
             entry.end = state
             self.endCounts[state, default: 0] += 1
         }
-        entry.isDownload = shown["kind"]?.word == "download"
+        entry.isDownload = shown["kind"]?.text == "download"
         let isTaken = shown["taken"] == .bool(true)
         if entry.isTaken, !isTaken { self.fault("\(id) was taken and is not") }
         entry.isTaken = isTaken
-        if let bytes = shown["bytes"]?.number, let total = shown["total"]?.number, bytes > total {
+        if let bytes = shown["bytes"]?.integer, let total = shown["total"]?.integer, bytes > total {
             self.fault("\(id) has \(bytes) of \(total) bytes")
         }
         self.entries[id] = entry

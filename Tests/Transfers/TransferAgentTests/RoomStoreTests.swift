@@ -22,14 +22,14 @@ struct RoomStoreTests {
     }
 
     private var list: [JSONValue] {
-        self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.list ?? []
+        self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.elements ?? []
     }
 
     @Test("A submission that cannot be stored is refused with the cause, and is not done later either")
     func submission() throws {
         let answer = self.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/a")))
-        #expect(answer.status == 507 && answer.body?["reason"]?.word == "NoSpace")
-        #expect(answer.body?["message"]?.word?.contains("the disk of the test is full") == true)
+        #expect(answer.status == 507 && answer.body?["reason"]?.text == "NoSpace")
+        #expect(answer.body?["message"]?.text?.contains("the disk of the test is full") == true)
         self.rig.pass(1000)
         #expect(self.list.isEmpty && self.rig.world.attempts.isEmpty)
         try self.rig.start()
@@ -44,13 +44,13 @@ struct RoomStoreTests {
         change.connectionsPerHost = 1
         #expect(self.ask(.putSession("s", change)).status == 507)
         self.rig.pass(1000)
-        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.integer == 6)
         #expect(self.ask(.putSession("t", change)).status == 507)
         self.rig.pass(1000)
         #expect(self.rig.ask(.session("t")).status == 404)
         try self.rig.start()
         #expect(self.rig.ask(.session("t")).status == 404)
-        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.number == 6)
+        #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.integer == 6)
     }
 
     @Test("A file whose taking cannot be stored stays, and is taken when it is asked for again")
@@ -111,10 +111,10 @@ struct RoomStoreTests {
         let (id, attempt) = try self.fillDisk()
         self.rig.fail(attempt, .noSpace(missingBytes: 1))
         #expect(self.rig.fileNames().isEmpty)
-        #expect(try self.rig.shown(id)["error"]?["reason"]?.word == "NoSpace")
+        #expect(try self.rig.shown(id)["error"]?["reason"]?.text == "NoSpace")
         _ = try self.rig.download()
         try self.rig.start()
-        #expect(try self.rig.shown(id)["state"]?.word == "failed")
+        #expect(try self.rig.shown(id)["state"]?.text == "failed")
     }
 
     @Test("What frees space is done on a full disk", arguments: [true, false])
@@ -143,7 +143,7 @@ struct RoomStoreTests {
         try self.rig.start()
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
         try self.rig.finish(self.rig.world.attempts[0])
-        #expect(try self.rig.shown(id)["state"]?.word == "finished")
+        #expect(try self.rig.shown(id)["state"]?.text == "finished")
     }
 
     /// True if a word is in some file of the state folder.
@@ -189,9 +189,9 @@ struct RoomStoreTests {
     func cancellation() throws {
         let id = try self.rig.download()
         let answer = self.ask(.cancel("s", id, keeps: false))
-        #expect(answer.status == 507 && answer.body?["message"]?.word?.contains("as soon as it can") == true)
+        #expect(answer.status == 507 && answer.body?["message"]?.text?.contains("as soon as it can") == true)
         self.rig.pass(1000)
-        #expect(try self.rig.shown(id)["state"]?.word == "cancelled")
+        #expect(try self.rig.shown(id)["state"]?.text == "cancelled")
     }
 
     /// Writes nonsense over a column of all rows of a table, while no process runs.
@@ -231,7 +231,7 @@ struct RoomStoreTests {
         let running = try self.rig.download()
         try self.spoil("spec", of: "transfers")
         try self.rig.start()
-        #expect(try self.rig.shown(running)["error"]?["reason"]?.word == "Interrupted")
+        #expect(try self.rig.shown(running)["error"]?["reason"]?.text == "Interrupted")
         try self.take(finished, in: "s")
     }
 

@@ -15,7 +15,7 @@ struct RoomTimeTests {
         #expect(self.rig.put { $0.resourceTimeout = Self.day } == 201)
     }
 
-    private func state(_ id: TransferID) throws -> String? { try self.rig.shown(id)["state"]?.word }
+    private func state(_ id: TransferID) throws -> String? { try self.rig.shown(id)["state"]?.text }
 
     @Test("A wall clock that jumps fails no transfer, and hurries none", arguments: [400, 1, -1, -400] as [Int64])
     func jumps(days: Int64) throws {
@@ -24,13 +24,13 @@ struct RoomTimeTests {
         #expect(self.rig.world.attempts.map(\.plan.id) == [running, failing])
         self.rig.fail(self.rig.world.attempts[1])
         let before = try self.rig.shown(failing)
-        #expect(before["held"]?.word == "backoff")
-        let wait = try #require(before["nextAttemptAt"]?.number) - self.rig.world.wall
+        #expect(before["held"]?.text == "backoff")
+        let wait = try #require(before["nextAttemptAt"]?.integer) - self.rig.world.wall
         self.rig.world.clock.stepWall(by: days * Self.day)
         self.rig.turn()
         #expect(try self.state(running) == "running" && self.state(failing) == "waiting")
         let after = try self.rig.shown(failing)
-        #expect(try #require(after["nextAttemptAt"]?.number) - self.rig.world.wall == wait)
+        #expect(try #require(after["nextAttemptAt"]?.integer) - self.rig.world.wall == wait)
         self.rig.pass(wait - 1)
         #expect(try self.state(failing) == "waiting")
         self.rig.pass(1)
@@ -40,8 +40,8 @@ struct RoomTimeTests {
         #expect(try self.state(running) == "running")
         self.rig.pass(1)
         let ended = try self.rig.shown(running)
-        #expect(ended["state"]?.word == "failed" && ended["error"]?["reason"]?.word == "TimedOut")
-        #expect(ended["endedAt"]?.number == self.rig.world.wall)
+        #expect(ended["state"]?.text == "failed" && ended["error"]?["reason"]?.text == "TimedOut")
+        #expect(ended["endedAt"]?.integer == self.rig.world.wall)
         #expect(self.rig.world.attempts.isEmpty)
     }
 
@@ -60,9 +60,9 @@ struct RoomTimeTests {
             waits.append(self.rig.world.boot - begun)
         }
         let ended = try self.rig.shown(id)
-        #expect(ended["state"]?.word == "failed" && ended["error"]?["reason"]?.word == "TimedOut", "\(ended)")
-        #expect(ended["error"]?["message"]?.word?.contains("The connection failed: cut") == true)
-        #expect(ended["attempts"]?.number == Int64(waits.count) && waits.count > 200)
+        #expect(ended["state"]?.text == "failed" && ended["error"]?["reason"]?.text == "TimedOut", "\(ended)")
+        #expect(ended["error"]?["message"]?.text?.contains("The connection failed: cut") == true)
+        #expect(ended["attempts"]?.integer == Int64(waits.count) && waits.count > 200)
         #expect(waits.reduce(0, +) == Self.day)
         for (number, wait) in waits.dropLast().enumerated() {
             let bound: Int64 = min(300_000, 1000 << Int64(min(number, 20)))
@@ -108,15 +108,15 @@ struct RoomTimeTests {
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
-        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
         self.rig.world.clock.stepWall(by: 3 * Self.hour)
         self.rig.turn()
-        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
         self.rig.world.clock.stepWall(by: -4 * Self.hour)
         self.rig.turn()
         try self.rig.reboot(after: Self.hour)
         let shown = try self.rig.shown(id)
-        #expect(shown["nextAttemptAt"]?.number == moment && shown["held"]?.word == "earliestBegin")
+        #expect(shown["nextAttemptAt"]?.integer == moment && shown["held"]?.text == "earliestBegin")
         self.rig.pass(10 * Self.hour - 1)
         #expect(self.rig.world.wall == moment - 1 && self.rig.world.attempts.isEmpty)
         self.rig.pass(1)
@@ -139,7 +139,7 @@ struct RoomTimeTests {
         self.rig.world.clock.stepWall(by: Self.hour)
         try self.rig.start()
         #expect(self.rig.world.updateCount == before + 1)
-        #expect(try self.rig.shown(id)["nextAttemptAt"]?.number == moment)
+        #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
     }
 
     @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
@@ -163,11 +163,11 @@ struct RoomTimeTests {
         #expect(self.rig.ask(.transfer("s", untaken)).status == 404)
         #expect(self.rig.ask(.transfer("s", taken)).status == 404)
         let status = self.rig.ask(.status).body
-        #expect(status?["expiredUntaken"]?.number == 1 && status?["taken"]?.number == 1)
-        #expect(self.rig.fileNames().isEmpty && status?["stateBytes"]?.number == 0)
+        #expect(status?["expiredUntaken"]?.integer == 1 && status?["taken"]?.integer == 1)
+        #expect(self.rig.fileNames().isEmpty && status?["stateBytes"]?.integer == 0)
         try self.rig.start()
         #expect(
-            self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.list.isEmpty == true
+            self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.elements.isEmpty == true
         )
     }
 

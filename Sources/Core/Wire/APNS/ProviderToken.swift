@@ -72,7 +72,7 @@ package struct ProviderToken: Hashable, Sendable {
     }
 
     private static func object(_ part: ByteView) -> JSONValue? {
-        guard let bytes = Base64.decoded(part), let value = try? JSONReader.read(String(decoding: bytes, as: UTF8.self))
+        guard let bytes = Base64.decoded(part), let value = JSONValue(bytes)
         else { return nil }
         if case .object = value { return value }
         return nil

@@ -264,6 +264,40 @@ package enum JSONValue: Hashable, Sendable {
         }
     }
 
+    /// The value that bytes of UTF-8 are; nil when they are not JSON.
+    package init?(_ bytes: some Collection<UInt8>) {
+        guard let value = try? JSONReader.read(String(decoding: bytes, as: UTF8.self)) else { return nil }
+        self = value
+    }
+
+    /// The JSON object that bytes are; nil when they are none.
+    package init?(object bytes: some Collection<UInt8>) {
+        self.init(bytes)
+        guard case .object = self else { return nil }
+    }
+
+    package var text: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    package var bool: Bool? {
+        if case .bool(let flag) = self { flag } else { nil }
+    }
+
+    package var number: Double? {
+        if case .number(let number) = self { number.double } else { nil }
+    }
+
+    /// A number without a fraction; nil for one that is too large.
+    package var integer: Int64? {
+        if case .number(let number) = self { Int64(number.text) } else { nil }
+    }
+
+    /// An array's elements; none when it is none.
+    package var elements: [JSONValue] {
+        if case .array(let elements) = self { elements } else { [] }
+    }
+
     /// The last member of an object by that name; nil when there is none, or the value is no object.
     package subscript(name: String) -> JSONValue? {
         if case .object(let members) = self { return members.last { $0.name == name }?.value }

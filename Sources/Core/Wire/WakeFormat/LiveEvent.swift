@@ -30,19 +30,19 @@ package struct LiveEvent: Hashable, Sendable {
 
     /// Reads the data of an event; nil for one that no gateway sends.
     package init?(_ data: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: data, as: UTF8.self)),
-            let at = value["at"]?.eventInteger,
-            let kind = value["event"]?.eventText.flatMap({ Kind(rawValue: $0) }),
-            let topic = value["topic"]?.eventText
+        guard let value = JSONValue(data),
+            let at = value["at"]?.integer,
+            let kind = value["event"]?.text.flatMap({ Kind(rawValue: $0) }),
+            let topic = value["topic"]?.text
         else { return nil }
         self.init(at: at, kind, topic: topic)
-        self.device = value["device"]?.eventText
-        self.apnsID = value["apnsID"]?.eventText
-        self.wake = value["wake"]?.eventText
-        self.disposition = value["disposition"]?.eventText
-        self.outcome = value["outcome"]?.eventText
-        self.reason = value["reason"]?.eventText
-        self.detail = value["detail"]?.eventText
+        self.device = value["device"]?.text
+        self.apnsID = value["apnsID"]?.text
+        self.wake = value["wake"]?.text
+        self.disposition = value["disposition"]?.text
+        self.outcome = value["outcome"]?.text
+        self.reason = value["reason"]?.text
+        self.detail = value["detail"]?.text
     }
 
     /// Appends the event as one JSON object with all of its members.
@@ -75,8 +75,8 @@ package enum LiveNews: Hashable, Sendable {
     /// Reads a server-sent event; nil for one that this program does not know.
     package init?(name: String, data: [UInt8]) {
         if name == "missed" {
-            let value = try? JSONReader.read(String(decoding: data, as: UTF8.self))
-            guard let count = value?["count"]?.eventInteger else { return nil }
+            let value = JSONValue(data)
+            guard let count = value?["count"]?.integer else { return nil }
             self = .missed(Int(clamping: count))
         } else {
             guard let event = LiveEvent(data) else { return nil }
@@ -138,8 +138,8 @@ package enum StreamEvent: Hashable, Sendable {
             guard let members = JSONMembers(data), let wake = members.text("wake") else { return nil }
             self = .expired(wake: wake, members.text("reason").flatMap { ExpirationReason(rawValue: $0) })
         case "conditions":
-            guard let value = try? JSONReader.read(String(decoding: data, as: UTF8.self)),
-                let device = value["device"]?.eventText
+            guard let value = JSONValue(data),
+                let device = value["device"]?.text
             else { return nil }
             self = .conditions(device: device, value)
         default: self = .unknown

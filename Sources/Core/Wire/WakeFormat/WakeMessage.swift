@@ -68,8 +68,8 @@ package struct WakeMessage: Hashable, Sendable {
 
     /// The milliseconds that are left, in the answer to a wish for more time; nil when it does not say so.
     package static func timeLeft(_ answer: [UInt8]) -> Int64? {
-        let answer = try? JSONReader.read(String(decoding: answer, as: UTF8.self))
-        return answer?["timeLeft"]?.eventInteger.map { max(0, WakeTime.believed($0)) }
+        let answer = JSONValue(answer)
+        return answer?["timeLeft"]?.integer.map { max(0, WakeTime.believed($0)) }
     }
 }
 
@@ -149,14 +149,14 @@ extension TaskMessage.Work {
 
 extension TaskMessage.Resumption {
     fileprivate init?(_ value: JSONValue) {
-        guard let completed = value["completed"]?.eventInteger, let total = value["total"]?.eventInteger,
+        guard let completed = value["completed"]?.integer, let total = value["total"]?.integer,
             completed >= 0, total >= 0
         else { return nil }
         self.init(
             completed: completed,
             total: total,
-            title: value["title"]?.eventText,
-            subtitle: value["subtitle"]?.eventText
+            title: value["title"]?.text,
+            subtitle: value["subtitle"]?.text
         )
     }
 }
@@ -164,18 +164,17 @@ extension TaskMessage.Resumption {
 /// What is believed of the members of an event's data: texts, and numbers that can be reckoned with.
 extension JSONMembers {
     func value(_ name: String) -> JSONValue? {
-        self.raw(name).flatMap { try? JSONReader.read(String(decoding: $0, as: UTF8.self)) }
+        self.raw(name).flatMap { JSONValue($0) }
     }
 
-    func text(_ name: String) -> String? { self.value(name)?.eventText }
+    func text(_ name: String) -> String? { self.value(name)?.text }
 
     /// The texts of an array; none when it is none.
     func texts(_ name: String) -> [String] {
-        guard case .array(let elements)? = self.value(name) else { return [] }
-        return elements.compactMap { $0.eventText }
+        self.value(name)?.elements.compactMap(\.text) ?? []
     }
 
-    func integer(_ name: String) -> Int64? { self.value(name)?.eventInteger }
+    func integer(_ name: String) -> Int64? { self.value(name)?.integer }
 
     func instant(_ name: String) -> Int64? {
         self.integer(name).map { max(0, min($0, WakeMessage.instantMax)) }
@@ -186,18 +185,6 @@ extension JSONMembers {
     }
 
     func timeLeft() -> Int64? { self.integer("timeLeft").map { WakeTime.believed($0) } }
-}
-
-extension JSONValue {
-    var eventText: String? {
-        guard case .string(let text) = self else { return nil }
-        return text
-    }
-
-    var eventInteger: Int64? {
-        guard case .number(let number) = self else { return nil }
-        return Int64(number.text)
-    }
 }
 
 /// How much time a wake has, by what its event says.

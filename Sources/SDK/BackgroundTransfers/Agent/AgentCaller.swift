@@ -116,7 +116,7 @@ package struct AgentCaller: Sendable {
 extension AgentCaller {
     private func value(_ response: HTTPResponse) throws(BackgroundTransferError) -> JSONValue {
         if response.body.isEmpty { return .null }
-        guard let value = JSONValue.object(response.body) else { throw self.unreadable }
+        guard let value = JSONValue(object: response.body) else { throw self.unreadable }
         return value
     }
 
@@ -174,7 +174,7 @@ extension AgentCaller {
     /// What an answer that is an error says.
     static func refusal(_ response: HTTPResponse) -> BackgroundTransferError {
         let isPassing = response.status == 503
-        guard let value = JSONValue.object(response.body), let reason = value["reason"]?.text else {
+        guard let value = JSONValue(object: response.body), let reason = value["reason"]?.text else {
             return BackgroundTransferError(
                 .badAnswer,
                 "the answer is \(response.status) without a reason; see whether a transfers agent listens there",

@@ -213,7 +213,7 @@ public enum BackgroundSessionEvent: Hashable, Sendable {
 
     /// Reads an event of the agent; nil for one that says nothing of this kind, or cannot be read.
     init?(name: String, data: [UInt8]) {
-        guard let object = JSONValue.object(data) else { return nil }
+        guard let object = JSONValue(object: data) else { return nil }
         switch name {
         case "progress":
             guard let progress = BackgroundTransferProgress(object) else { return nil }

@@ -200,7 +200,7 @@ package final class SessionCalls: Sendable {
         var after = ""
         while true {
             let text = try await self.text("GET", "/transfers?limit=\(Self.pageSize)\(filter)\(after)")
-            guard let answer = JSONValue.object(text.utf8), let listed = answer["transfers"]?.elements else {
+            guard let answer = JSONValue(object: text.utf8), let listed = answer["transfers"]?.elements else {
                 throw self.caller.unreadable
             }
             page(text)

@@ -102,16 +102,6 @@ enum AbsolutePath {
 }
 
 extension JSONValue {
-    var text: String? {
-        if case .string(let text) = self { return text }
-        return nil
-    }
-
-    var integer: Int64? {
-        if case .number(let number) = self { return Int64(number.text) }
-        return nil
-    }
-
     /// A number of seconds.
     var seconds: Duration? {
         guard case .number(let number) = self, case .exact(let milliseconds) = number.milliseconds else { return nil }
@@ -120,25 +110,6 @@ extension JSONValue {
 
     /// An instant in milliseconds since 1970.
     var instant: Date? { self.integer.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
-
-    var bool: Bool? {
-        if case .bool(let flag) = self { return flag }
-        return nil
-    }
-
-    /// An array's elements; none when it is none.
-    var elements: [JSONValue] {
-        if case .array(let elements) = self { return elements }
-        return []
-    }
-
-    /// The JSON object of a body; nil when it is none.
-    static func object(_ body: some Collection<UInt8>) -> JSONValue? {
-        guard let value = try? JSONReader.read(String(decoding: body, as: UTF8.self)), case .object = value else {
-            return nil
-        }
-        return value
-    }
 }
 
 /// A JSON object that is written member by member; what has no value is left out.

@@ -92,7 +92,7 @@ extension GatewayEndpoint {
 
     /// What an answer that is an error says.
     static func refusal(_ response: HTTPResponse) -> WakeWorkerError {
-        guard let value = self.object(response.body), let reason = value["reason"]?.text else {
+        guard let value = JSONValue(object: response.body), let reason = value["reason"]?.text else {
             return WakeWorkerError(
                 .badAnswer,
                 "the answer is \(response.status) without a reason; see whether the URL is that of a gateway's edge"
@@ -113,14 +113,6 @@ extension GatewayEndpoint {
         )
     }
 
-    /// The JSON object of a body; nil when it is none.
-    static func object(_ body: [UInt8]) -> JSONValue? {
-        guard let value = try? JSONReader.read(String(decoding: body, as: UTF8.self)), case .object = value else {
-            return nil
-        }
-        return value
-    }
-
     /// The gateway took what a request showed.
     func accepted() {
         self.proof.accepted()
@@ -139,29 +131,6 @@ extension GatewayEndpoint {
         case .badCredentials: self.proof.mayPass()
         case .untrusted, .badRequest, .refusedAddress, .unavailable, .cancelled: false
         }
-    }
-}
-
-extension JSONValue {
-    var text: String? {
-        if case .string(let text) = self { return text }
-        return nil
-    }
-
-    var integer: Int64? {
-        if case .number(let number) = self { return Int64(number.text) }
-        return nil
-    }
-
-    var bool: Bool? {
-        if case .bool(let flag) = self { return flag }
-        return nil
-    }
-
-    /// An array's elements; none when it is none.
-    var elements: [JSONValue] {
-        if case .array(let elements) = self { return elements }
-        return []
     }
 }
 

@@ -22,7 +22,7 @@ extension WorkerSession {
         if wish == nil { self.reportAnswered(id, result, on: loop) }
         switch result {
         case .success(let response) where response.isSuccess:
-            guard let instant = GatewayEndpoint.object(response.body)?["deadline"]?.integer, let wake = self.wakes[id]
+            guard let instant = JSONValue(object: response.body)?["deadline"]?.integer, let wake = self.wakes[id]
             else {
                 wish?.answer(.failure(Self.noDeadline))
                 break

@@ -41,7 +41,7 @@ public struct BackgroundTaskScheduler: Sendable {
     @discardableResult
     public func submit(_ request: BackgroundTaskRequest) async throws(BackgroundTaskError) -> BackgroundTaskSubmission {
         let response = try await self.ask("POST", "/tasks", try request.json())
-        guard let submission = GatewayEndpoint.object(response.body).flatMap({ BackgroundTaskSubmission($0) }) else {
+        guard let submission = JSONValue(object: response.body).flatMap({ BackgroundTaskSubmission($0) }) else {
             throw Self.unreadable
         }
         return submission
@@ -57,7 +57,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     public func pendingRequests() async throws(BackgroundTaskError) -> [PendingTaskRequest] {
         let response = try await self.ask("GET", "/tasks", nil)
-        guard let waiting = GatewayEndpoint.object(response.body)?["waiting"] else { throw Self.unreadable }
+        guard let waiting = JSONValue(object: response.body)?["waiting"] else { throw Self.unreadable }
         return waiting.elements.compactMap { PendingTaskRequest($0) }
     }
 

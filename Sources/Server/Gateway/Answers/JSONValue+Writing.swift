@@ -2,7 +2,7 @@ package import Wire
 
 extension JSONValue {
     /// The value as JSON.
-    package var text: String {
+    package var written: String {
         var writer = JSONWriter()
         self.write(to: &writer)
         return writer.buffer.view.string

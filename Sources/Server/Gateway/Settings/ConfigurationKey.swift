@@ -22,7 +22,7 @@ package struct ConfigurationKey: Sendable {
 
     /// The value when nothing is set, as a file would have it.
     package var defaultText: String {
-        let text = self.value(GatewayConfiguration()).text
+        let text = self.value(GatewayConfiguration()).written
         return text == "null" && self.requirement == ListenSetting.requirement ? "\"off\"" : text
     }
 

@@ -121,7 +121,7 @@ package struct ConfigurationChange: Hashable, Sendable {
         writer.string(self.key)
         for (name, value) in [("old", self.old), ("new", self.new)] {
             writer.key(name)
-            value.text.withByteView { writer.raw($0) }
+            value.written.withByteView { writer.raw($0) }
         }
         writer.endObject()
     }

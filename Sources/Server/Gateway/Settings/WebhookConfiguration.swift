@@ -75,7 +75,7 @@ package struct WebhookKey: Sendable {
     let value: @Sendable (WebhookConfiguration) -> JSONValue
 
     /// The value when nothing is set, as a file would have it; nil where one has to be.
-    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).text }
+    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).written }
 
     package static let all = [
         WebhookKey(

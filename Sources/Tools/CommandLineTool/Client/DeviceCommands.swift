@@ -295,7 +295,7 @@ package enum DeviceActions {
         /// Why an answer says that nothing was done; nil when something was.
         private func refusal(_ response: HTTPResponse) throws(CommandFailure) -> String? {
             guard response.isSuccess else {
-                return (try? JSONReader.read(response.text))?["reason"]?.text ?? "\(response.status)"
+                return JSONValue(response.body)?["reason"]?.text ?? "\(response.status)"
             }
             guard self.action == .drop else { return nil }
             return try Self.hasDropped(response) ? nil : "NothingPending"

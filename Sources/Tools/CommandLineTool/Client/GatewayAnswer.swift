@@ -8,8 +8,7 @@ package enum GatewayAnswer {
     /// - Throws: with the gateway's reason and message when the status is not 2xx.
     package static func object(_ response: HTTPResponse) throws(CommandFailure) -> JSONValue {
         try self.check(response)
-        guard let value = try? JSONReader.read(String(decoding: response.body, as: UTF8.self)), case .object = value
-        else {
+        guard let value = JSONValue(object: response.body) else {
             throw CommandFailure(
                 .failed,
                 "the answer is no JSON object; see whether --gateway names a WakeGate gateway"
@@ -22,7 +21,7 @@ package enum GatewayAnswer {
     package static func check(_ response: HTTPResponse) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
-        let reason = (try? JSONReader.read(String(decoding: response.body, as: UTF8.self)))?["reason"]?.text
+        let reason = JSONValue(response.body)?["reason"]?.text
         let remedy = reason.flatMap { self.remedies[$0] }
         throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
     }
@@ -36,30 +35,13 @@ package enum GatewayAnswer {
 
     /// Status, reason and message of an answer that is an error.
     package static func refusal(_ response: HTTPResponse) -> String {
-        guard let value = try? JSONReader.read(String(decoding: response.body, as: UTF8.self)),
+        guard let value = JSONValue(response.body),
             let reason = value["reason"]?.text
         else {
             return "the gateway answered \(response.status)"
         }
         let message = value["message"]?.text.map { ": \($0)" } ?? ""
         return TerminalText.harmless("the gateway answered \(response.status) \(reason)\(message)")
-    }
-}
-
-extension JSONValue {
-    package var text: String? {
-        if case .string(let text) = self { return text }
-        return nil
-    }
-
-    package var number: Double? {
-        if case .number(let number) = self { return number.double }
-        return nil
-    }
-
-    package var elements: [JSONValue] {
-        if case .array(let values) = self { return values }
-        return []
     }
 }
 

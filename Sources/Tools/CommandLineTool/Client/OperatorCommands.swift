@@ -162,7 +162,7 @@ package enum ReloadCommand {
 
     /// The faults of a refused configuration, as `serve --check` shows them; nil when that is not the answer.
     private static func faults(_ response: HTTPResponse) -> String? {
-        guard response.status == 400, let answer = try? JSONReader.read(response.text),
+        guard response.status == 400, let answer = JSONValue(response.body),
             let faults = answer["faults"]?.elements, !faults.isEmpty
         else { return nil }
         let lines = faults.map { fault in

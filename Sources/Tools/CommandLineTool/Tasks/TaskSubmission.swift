@@ -179,7 +179,7 @@ package enum TaskRefusal {
     ) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = GatewayAnswer.refusal(response)
-        let reason = (try? JSONReader.read(String(decoding: response.body, as: UTF8.self)))?["reason"]?.text
+        let reason = JSONValue(response.body)?["reason"]?.text
         let remedy = reason.flatMap { self.remedy($0, device: device ?? "TOKEN", identifier: identifier) }
         throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
     }

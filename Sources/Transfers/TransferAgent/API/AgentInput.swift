@@ -78,7 +78,7 @@ enum AgentInput {
     }
 
     private static func flag(_ member: JSONMember) throws(APIError) -> Bool {
-        guard let flag = member.value.flag else { throw self.bad(member.name, member.value, "true or false") }
+        guard let flag = member.value.bool else { throw self.bad(member.name, member.value, "true or false") }
         return flag
     }
 
@@ -215,7 +215,7 @@ enum AgentInput {
             throw APIError(400, "BadPath", "to is no absolute path; write {\"to\": \"/...\"}.")
         }
         guard let value = body?["replace"], value != .null else { return (path, false) }
-        guard let replaces = value.flag else {
+        guard let replaces = value.bool else {
             throw APIError(400, "BadPath", "replace is \(value.described.prefix(100)); write true or false.")
         }
         return (path, replaces)

@@ -101,16 +101,14 @@ extension TransferSpec {
     }
 
     init?(stored: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)),
+        guard let value = JSONValue(stored),
             let url = value["url"]?.text
         else { return nil }
         self.init(url: url)
         self.method = value["method"]?.text
-        if case .array(let list)? = value["headers"] {
-            let texts = list.compactMap(\.text)
-            for index in stride(from: 0, to: texts.count - 1, by: 2) {
-                self.headers.append(Header(texts[index], texts[index + 1]))
-            }
+        let texts = value["headers"]?.elements.compactMap(\.text) ?? []
+        for index in stride(from: 0, to: texts.count - 1, by: 2) {
+            self.headers.append(Header(texts[index], texts[index + 1]))
         }
         self.file = value["file"]?.text
         self.sha256 = value["sha256"]?.text
@@ -142,7 +140,7 @@ extension TransferFacts {
     }
 
     init?(stored: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)), case .object = value else {
+        guard let value = JSONValue(stored), case .object = value else {
             return nil
         }
         if let reason = value["reason"]?.text {
@@ -160,23 +158,6 @@ extension TransferFacts {
         }
         self.taking = value["taking"]?.text
         self.sha256 = value["sha256"]?.text
-    }
-}
-
-extension JSONValue {
-    var text: String? {
-        if case .string(let text) = self { return text }
-        return nil
-    }
-
-    var integer: Int64? {
-        if case .number(let number) = self { return Int64(number.text) }
-        return nil
-    }
-
-    var flag: Bool? {
-        if case .bool(let value) = self { return value }
-        return nil
     }
 }
 
@@ -210,12 +191,12 @@ package struct OutboxEntry: Hashable, Sendable {
     }
 
     init?(sequence: Int64, stored: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)),
+        guard let value = JSONValue(stored),
             let device = value["device"]?.text, let session = value["session"]?.text,
             let finished = value["finished"]?.integer, let event = value["event"]?.text
         else { return nil }
         self.init(sequence: sequence, device: device, session: session, finished: Int(finished), event: event)
-        self.wasTried = value["wasTried"]?.flag ?? true
+        self.wasTried = value["wasTried"]?.bool ?? true
     }
 }
 
@@ -252,15 +233,15 @@ struct StoredSession {
     }
 
     init?(stored: [UInt8]) {
-        guard let value = try? JSONReader.read(String(decoding: stored, as: UTF8.self)), let name = value["name"]?.text
+        guard let value = JSONValue(stored), let name = value["name"]?.text
         else { return nil }
         var session = TransferSession()
         session.device = value["device"]?.text
         session.topic = value["topic"]?.text
-        session.isDiscretionary = value["discretionary"]?.flag ?? false
-        session.sendsLaunchEvents = value["sendsLaunchEvents"]?.flag ?? true
-        session.allowsMetered = value["allowsMetered"]?.flag ?? true
-        session.acceptsEarlyAnswers = value["acceptsEarlyAnswers"]?.flag ?? false
+        session.isDiscretionary = value["discretionary"]?.bool ?? false
+        session.sendsLaunchEvents = value["sendsLaunchEvents"]?.bool ?? true
+        session.allowsMetered = value["allowsMetered"]?.bool ?? true
+        session.acceptsEarlyAnswers = value["acceptsEarlyAnswers"]?.bool ?? false
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout
         session.connectionsPerHost = Int(value["connectionsPerHost"]?.integer ?? 6)

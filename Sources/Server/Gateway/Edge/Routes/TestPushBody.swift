@@ -35,7 +35,7 @@ struct TestPushBody {
             fields.append(("apns-collapse-id", collapseID))
         }
         self.fields = fields.map { (name: $0.0, value: $0.1) }
-        self.payload = object["payload"]?.text.withByteView { $0.array } ?? []
+        self.payload = object["payload"]?.written.withByteView { $0.array } ?? []
     }
 
     /// The push that it comes to, be it good or not.

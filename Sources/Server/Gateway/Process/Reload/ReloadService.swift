@@ -240,11 +240,11 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     private func tell(_ changed: [ConfigurationChange], _ needsRestart: [ConfigurationChange]) {
         for change in changed {
-            let fields = ["key": change.key, "old": change.old.text, "new": change.new.text]
+            let fields = ["key": change.key, "old": change.old.written, "new": change.new.written]
             self.log.write(.configurationChanged, fields)
         }
         for change in needsRestart {
-            let fields = ["key": change.key, "old": change.old.text, "new": change.new.text]
+            let fields = ["key": change.key, "old": change.old.written, "new": change.new.written]
             self.log.write(.configurationNeedsRestart, fields)
         }
     }

@@ -90,7 +90,7 @@ package struct FaultRuleReader {
         rule.times = self.whole(members["times"], Self.join(path, "times"), 1...1_000_000_000).map { UInt64($0) }
         self.readWhen(members["when"], Self.join(path, "when"), into: &rule)
         self.readThen(members["then"], Self.join(path, "then"), into: &rule)
-        rule.text = value.adding(seed: rule.occasion).text
+        rule.text = value.adding(seed: rule.occasion).written
         return rule
     }
 
