@@ -96,3 +96,43 @@ package struct ServerSentEventParser: Sendable {
         return ServerSentEvent(name: self.name.isEmpty ? "message" : self.name, id: self.id, data: self.data)
     }
 }
+
+/// The answer to a streaming request as it comes: its head, and then its events, or the body of a refusal.
+package struct EventStreamReader: Sendable {
+    /// An error's body is short; a longer one is cut.
+    private static let refusalBytesMax = 4096
+
+    private var parser: ServerSentEventParser
+    private var head: HTTPResponse?
+
+    package init(eventBytesMax: Int = 1 << 20) {
+        self.parser = ServerSentEventParser(bytesMax: eventBytesMax)
+    }
+
+    /// The head has come.
+    package mutating func began(_ head: HTTPResponse) {
+        self.head = head
+    }
+
+    /// Takes the next bytes of the body.
+    ///
+    /// - Returns: the events that ended in them; none of a refusal.
+    package mutating func received(
+        _ bytes: [UInt8]
+    ) throws(ServerSentEventParser.EventTooLarge) -> [ServerSentEvent] {
+        guard self.head?.status != 200 else { return try self.parser.received(bytes) }
+        let room = Self.refusalBytesMax - (self.head?.body.count ?? 0)
+        self.head?.body.append(contentsOf: bytes.prefix(max(0, room)))
+        return []
+    }
+
+    /// A field of the head; nil before it, and when it has none.
+    package func header(_ name: String) -> String? { self.head?.header(name) }
+
+    /// The answer that has ended, with the body of a refusal.
+    package func whole(_ response: HTTPResponse) -> HTTPResponse {
+        var response = response
+        if let head = self.head { response.body = head.body }
+        return response
+    }
+}

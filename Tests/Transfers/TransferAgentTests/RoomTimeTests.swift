@@ -166,9 +166,8 @@ struct RoomTimeTests {
         #expect(status?["expiredUntaken"]?.integer == 1 && status?["taken"]?.integer == 1)
         #expect(self.rig.fileNames().isEmpty && status?["stateBytes"]?.integer == 0)
         try self.rig.start()
-        #expect(
-            self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body?["transfers"]?.elements.isEmpty == true
-        )
+        let listed = self.rig.ask(.transfers("s", state: nil, limit: 10, after: nil)).body
+        #expect(listed?["transfers"]?.elements.isEmpty == true)
     }
 
     @Test("What one command removes another of the same turn does not show")

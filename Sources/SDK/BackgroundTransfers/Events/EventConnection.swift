@@ -23,14 +23,11 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
     static let itemsMax = 8192
     /// How long an agent may be silent, in milliseconds: it sends something every 15 seconds.
     static let silenceMax: Int64 = 45_000
-    /// The most of an answer that is no stream, in bytes.
-    private static let refusalBytesMax = 1 << 16
 
     private let caller: AgentCaller
     private let state = Mutex(State())
     private var request: HTTPRequestID?
-    private var parser = ServerSentEventParser()
-    private var head: HTTPResponse?
+    private var reader = EventStreamReader()
 
     init(_ caller: AgentCaller) {
         self.caller = caller
@@ -95,7 +92,7 @@ extension EventConnection {
 
     func received(_ event: HTTPEvent, on loop: HTTPLoop) {
         switch event {
-        case .head(_, let response): self.head = response
+        case .head(_, let response): self.reader.began(response)
         case .body(_, let bytes):
             loop.setMoment(loop.now + Self.silenceMax, for: self)
             self.received(bytes, on: loop)
@@ -105,7 +102,7 @@ extension EventConnection {
             switch result {
             case .failure(let error): self.end(self.caller.error(error))
             case .success(let response):
-                let answer = self.head ?? response
+                let answer = self.reader.whole(response)
                 self.end(answer.isSuccess ? Self.over : AgentCaller.refusal(answer))
             }
         }
@@ -117,13 +114,8 @@ extension EventConnection {
     }
 
     private func received(_ bytes: [UInt8], on loop: HTTPLoop) {
-        guard let head = self.head, head.isSuccess else {
-            let room = Self.refusalBytesMax - (self.head?.body.count ?? 0)
-            self.head?.body.append(contentsOf: bytes.prefix(max(0, room)))
-            return
-        }
         do {
-            for event in try self.parser.received(bytes) where !self.take(.event(event)) {
+            for event in try self.reader.received(bytes) where !self.take(.event(event)) {
                 self.stop(on: loop)
                 self.end(Self.over)
             }

@@ -18,9 +18,7 @@ extension WorkerSession {
     }
 
     private func subscribe(on loop: HTTPLoop) {
-        self.parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
-        self.head = nil
-        self.refusal = []
+        self.reader = EventStreamReader(eventBytesMax: Self.eventBytesMax)
         do throws(WakeWorkerError) {
             var request = try self.request.stream(self.handlers.offer)
             request.isFresh = self.isConnectionDoubtful
@@ -40,7 +38,7 @@ extension WorkerSession {
     }
 
     func streamBegan(_ head: HTTPResponse, on loop: HTTPLoop) {
-        self.head = head
+        self.reader.began(head)
         guard head.status == 200 else { return }
         guard head.header("content-type")?.hasPrefix("text/event-stream") == true else {
             if let stream = self.stream { loop.cancel(stream) }
@@ -68,15 +66,10 @@ extension WorkerSession {
     }
 
     func received(_ bytes: [UInt8], on loop: HTTPLoop) {
-        guard self.head?.status == 200 else {
-            // An error's body is short; a longer one is cut.
-            self.refusal += bytes.prefix(max(0, 4096 - self.refusal.count))
-            return
-        }
         self.subscription.heard(now: loop.now)
         let fault: String
         do throws(ServerSentEventParser.EventTooLarge) {
-            for event in try self.parser.received(bytes) where !self.take(event, on: loop) {
+            for event in try self.reader.received(bytes) where !self.take(event, on: loop) {
                 fault = "sent a wake that cannot be read, or more than it may"
                 return self.breakOff(fault, on: loop)
             }
@@ -109,9 +102,8 @@ extension WorkerSession {
     }
 
     func streamEnded(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
-        switch result {
-        case .success(var response) where response.status != 200:
-            response.body = self.refusal
+        switch result.map(self.reader.whole) {
+        case .success(let response) where response.status != 200:
             let retryAfter = Self.retryAfter(response)
             let isPassing = self.request.endpoint.isPassing(response.status)
             self.streamEnded(
@@ -162,7 +154,7 @@ extension WorkerSession {
 
     /// Asks for no more wakes. The gateway ends the stream after the last result.
     func drain(on loop: HTTPLoop) {
-        guard let name = self.head?.header("wakegate-stream") else {
+        guard let name = self.reader.header("wakegate-stream") else {
             self.ignoresWakes = true
             return
         }

@@ -57,16 +57,13 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     // The subscription
     var subscription = SubscriptionStateMachine(now: 0)
     var stream: HTTPRequestID?
-    var head: HTTPResponse?
     /// Wakes that were given back.
     var releases = ReleaseStateMachine()
     /// True while the worker subscribes again because its stream was stalled.
     var isRenewing = false
     /// The last stream fell silent: its connection may be dead, and others may keep it open.
     var isConnectionDoubtful = false
-    var parser = ServerSentEventParser(bytesMax: WorkerSession.eventBytesMax)
-    /// The beginning of the body of an answer that is an error.
-    var refusal: [UInt8] = []
+    var reader = EventStreamReader(eventBytesMax: WorkerSession.eventBytesMax)
     /// The gateway could not be told at once to send no more wakes: they are left alone, and launch elsewhere.
     var ignoresWakes = false
 

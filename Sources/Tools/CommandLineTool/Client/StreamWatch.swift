@@ -8,7 +8,6 @@ struct StreamWatch {
     /// Silence, in milliseconds, after which a gateway that comments every 15 seconds is gone.
     private static let silenceMax: Int64 = 45_000
     private static let eventBytesMax = 1 << 16
-    private static let refusalBytesMax = 4096
 
     /// How a stream has ended.
     private enum Ending {
@@ -92,9 +91,7 @@ struct StreamWatch {
         request.isStreaming = true
         request.timeoutMilliseconds = nil
         do throws(HTTPClientError) { _ = try client.start(request) } catch { throw location.failure(error) }
-        var parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
-        var head: HTTPResponse?
-        var refusal: [UInt8] = []
+        var reader = EventStreamReader(eventBytesMax: Self.eventBytesMax)
         var heardAt = SystemClock.monotonic
         while true {
             let left = heardAt + Self.silenceMax - SystemClock.monotonic
@@ -108,15 +105,11 @@ struct StreamWatch {
             for event in events {
                 switch event {
                 case .head(_, let response):
-                    head = response
+                    reader.began(response)
                     if response.isSuccess { self.opened(location) }
                 case .body(_, let bytes):
-                    guard head?.isSuccess == true else {
-                        refusal += bytes.prefix(max(0, Self.refusalBytesMax - refusal.count))
-                        continue
-                    }
-                    if let ending = self.show(bytes, &parser, signals) { return ending }
-                case .ended(_, let result): return self.ending(result, refusal, location)
+                    if let ending = self.show(bytes, &reader, signals) { return ending }
+                case .ended(_, let result): return self.ending(result.map(reader.whole), location)
                 }
             }
         }
@@ -128,8 +121,8 @@ struct StreamWatch {
     }
 
     /// Shows the events that are whole now; says how the stream is to end, if it is.
-    private func show(_ bytes: [UInt8], _ parser: inout ServerSentEventParser, _ signals: Int32) -> Ending? {
-        guard let events = try? parser.received(bytes) else {
+    private func show(_ bytes: [UInt8], _ reader: inout EventStreamReader, _ signals: Int32) -> Ending? {
+        guard let events = try? reader.received(bytes) else {
             return .lost("the gateway sent an event of more than \(Self.eventBytesMax) bytes")
         }
         for event in events {
@@ -140,18 +133,13 @@ struct StreamWatch {
         return nil
     }
 
-    private func ending(
-        _ result: Result<HTTPResponse, HTTPClientError>,
-        _ refusal: [UInt8],
-        _ location: GatewayLocation
-    ) -> Ending {
+    private func ending(_ result: Result<HTTPResponse, HTTPClientError>, _ location: GatewayLocation) -> Ending {
         switch result {
         case .failure(let error):
             let isPassing = [.unreachable, .timedOut, .broken].contains(error.code)
             return isPassing ? .lost(location.explain(error)) : .refused(location.failure(error))
         case .success(let response) where response.isSuccess: return .lost("the gateway ended the stream")
-        case .success(var response):
-            response.body = refusal
+        case .success(let response):
             let text = GatewayAnswer.refusal(response)
             let isPassing = response.status >= 500 || response.status == 429
             return isPassing ? .lost(text) : .refused(CommandFailure(.failed, text))

@@ -27,9 +27,7 @@ final class WatchConnection {
     private let interval: Int64
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
-    /// Asks why the stream was refused.
-    private var inquiry: (request: HTTPRequestID, status: Int)?
-    private var parser = ServerSentEventParser(bytesMax: WatchConnection.eventBytesMax)
+    private var reader = EventStreamReader(eventBytesMax: WatchConnection.eventBytesMax)
     private var heardAt = SystemClock.monotonic
     private var asksAt = SystemClock.monotonic
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
@@ -79,7 +77,7 @@ final class WatchConnection {
             if let path = self.path {
                 self.request = try self.client.start(self.location.request("GET", path))
             } else {
-                self.parser = ServerSentEventParser(bytesMax: Self.eventBytesMax)
+                self.reader = EventStreamReader(eventBytesMax: Self.eventBytesMax)
                 self.past = try self.client.start(self.location.request("GET", "/v1/samples?every=1"))
                 var request = self.location.request("GET", "/v1/live")
                 request.isStreaming = true
@@ -96,13 +94,12 @@ final class WatchConnection {
         case .head(let id, let response):
             guard id == self.request else { return [] }
             self.heardAt = SystemClock.monotonic
-            // What it is refused for stands in the body, which a stream does not collect.
-            if !response.isSuccess { return try self.refused(response.status) }
+            self.reader.began(response)
             return []
         case .body(let id, let bytes):
             guard id == self.request else { return [] }
             self.heardAt = SystemClock.monotonic
-            guard let events = try? self.parser.received(bytes) else {
+            guard let events = try? self.reader.received(bytes) else {
                 return [try self.lost("it sends an event longer than \(Self.eventBytesMax) bytes")]
             }
             return events.compactMap { event in
@@ -124,54 +121,22 @@ final class WatchConnection {
             guard case .success(let response) = result, response.isSuccess else { return [] }
             return [.past(try GatewayAnswer.object(response))]
         }
-        if let inquiry = self.inquiry, id == inquiry.request {
-            return try self.refusalExplained(result, inquiry.status)
-        }
         guard id == self.request else { return [] }
-        switch result {
+        switch self.path == nil ? result.map(self.reader.whole) : result {
         case .failure(let error):
             guard self.hasHeard else { throw self.location.failure(error) }
             return [try self.lost(self.location.explain(error))]
         case .success(let response):
-            guard self.path != nil else { return [try self.lost("it has ended the stream")] }
             guard response.isSuccess else {
                 if response.status < 500 || !self.hasHeard { try GatewayAnswer.check(response) }
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
+            guard self.path != nil else { return [try self.lost("it has ended the stream")] }
             self.request = nil
             self.asksAt = SystemClock.monotonic + self.interval
             self.heard()
             return [.event(try GatewayAnswer.object(response), text: response.text)]
         }
-    }
-
-    /// A stream was refused: asks again for an answer that is collected, and says why.
-    private func refused(_ status: Int) throws(CommandFailure) -> [News] {
-        if status >= 500, self.hasHeard { return [try self.lost("it answered \(status)")] }
-        self.client.cancelIfAny(self.request)
-        self.request = nil
-        self.asksAt = .max
-        var request = self.location.request("GET", "/v1/live")
-        request.timeoutMilliseconds = Int(Self.silenceMax)
-        do throws(HTTPClientError) {
-            self.inquiry = (try self.client.start(request), status)
-        } catch {
-            throw self.location.failure(error)
-        }
-        return []
-    }
-
-    private func refusalExplained(
-        _ result: Result<HTTPResponse, HTTPClientError>,
-        _ status: Int
-    ) throws(CommandFailure) -> [News] {
-        switch result {
-        case .success(let response): try GatewayAnswer.check(response)
-        case .failure(let error) where error.code != .timedOut: throw self.location.failure(error)
-        // A stream was opened after all, and has no end.
-        case .failure: break
-        }
-        throw CommandFailure(.failed, "the gateway answered \(status) and then took it back; try again")
     }
 
     private func heard() {
