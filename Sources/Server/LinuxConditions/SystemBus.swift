@@ -137,6 +137,163 @@ package final class SystemBus {
     }
 }
 
+/// A property of a service on the system bus. It is asked for now and then, and soon after the bus tells of a change.
+///
+/// One question is on its way at a time, and whatever the bus tells is but a reason to ask.
+///
+/// It belongs to one thread and waits for nothing.
+final class PropertyWatch {
+    /// Times in milliseconds.
+    enum Timing {
+        /// The least time between two questions, however much is told.
+        static let pause: Int64 = 500
+        /// How long an answer may take.
+        static let patience: Int64 = 10_000
+        /// The wait before the next connection after one that came to nothing; it doubles with each.
+        static let firstRetry: Int64 = 1000
+        static let lastRetry: Int64 = 60_000
+    }
+
+    /// What is asked for, and how often.
+    struct Subject {
+        let property: String
+        let interface: String
+        let path: String
+        let service: String
+        /// The time between two questions, while nothing is told.
+        let interval: Int64
+        /// How long an answer may take before it is asked anew.
+        let abandonment: Int64
+
+        /// What the bus is to tell of.
+        var rules: [String] {
+            let bus = "org.freedesktop.DBus"
+            return [
+                "type='signal',sender='\(self.service)',path='\(self.path)',interface='\(bus).Properties',"
+                    + "member='PropertiesChanged'",
+                "type='signal',sender='\(bus)',interface='\(bus)',member='NameOwnerChanged',arg0='\(self.service)'",
+            ]
+        }
+    }
+
+    /// What was heard of the property.
+    enum News {
+        case answer(SystemBus.Answer)
+        /// An answer takes longer than it may.
+        case silence
+        /// There is no connection, or no longer.
+        case lost(SystemError)
+    }
+
+    /// The most messages that are taken at once.
+    private static let messagesMax = 64
+
+    private let subject: Subject
+    private let socket: String?
+    private var bus: SystemBus?
+    private var connectsAt: Int64 = .min
+    /// Connections in a row that brought no answer.
+    private var failures = 0
+    /// The cookie of the question that is on its way.
+    private var question: UInt64?
+    private var askedAt: Int64?
+    private var hasNews = false
+    /// Whether it was told that the answer takes too long.
+    private var isSilent = false
+    /// Whether there may be more messages than were taken.
+    private var isBehind = false
+
+    /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
+    init(_ subject: Subject, socket: String?) {
+        self.subject = subject
+        self.socket = socket
+    }
+
+    /// The connection's descriptor; nil while there is none.
+    var descriptor: Int32? { self.bus?.descriptor }
+
+    /// Whether the descriptor is to be waited on to be writable, too.
+    var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
+
+    /// When `take` is to be called even if the descriptor says nothing.
+    var nextAt: Int64 {
+        guard self.bus != nil else { return self.connectsAt }
+        guard !self.isBehind, let askedAt = self.askedAt else { return .min }
+        guard self.question != nil else { return self.asksAt }
+        return askedAt + (self.isSilent ? self.subject.abandonment : Timing.patience)
+    }
+
+    /// When the next question may be asked, the last one having its answer.
+    private var asksAt: Int64 {
+        guard let askedAt = self.askedAt else { return .min }
+        return askedAt + (self.hasNews ? Timing.pause : self.subject.interval)
+    }
+
+    /// Connects, takes what the bus brings, and asks, whatever it is time for.
+    func take(now: Int64, _ tell: (News) -> Void) {
+        do throws(SystemError) {
+            if self.bus == nil, now >= self.connectsAt { try self.connect() }
+            if let bus = self.bus {
+                try self.receive(from: bus, tell)
+                try self.ask(bus, now: now, tell)
+            }
+        } catch {
+            self.bus = nil
+            self.connectsAt = now + min(Timing.lastRetry, Timing.firstRetry << Int64(min(self.failures, 16)))
+            self.failures += 1
+            tell(.lost(error))
+        }
+    }
+
+    private func connect() throws(SystemError) {
+        let bus = try SystemBus(socket: self.socket)
+        for rule in self.subject.rules { try bus.subscribe(rule) }
+        self.bus = bus
+        self.question = nil
+        self.askedAt = nil
+        self.hasNews = false
+    }
+
+    private func receive(from bus: SystemBus, _ tell: (News) -> Void) throws(SystemError) {
+        self.isBehind = true
+        for _ in 0..<Self.messagesMax {
+            guard let message = try bus.receive() else {
+                self.isBehind = false
+                return
+            }
+            switch message {
+            case .answer(self.question, let answer):
+                self.question = nil
+                self.failures = 0
+                tell(.answer(answer))
+            case .news: self.hasNews = true
+            case .answer, .other: ()
+            }
+        }
+    }
+
+    private func ask(_ bus: SystemBus, now: Int64, _ tell: (News) -> Void) throws(SystemError) {
+        if self.question != nil, let askedAt = self.askedAt {
+            if now >= askedAt + Timing.patience {
+                self.isSilent = true
+                tell(.silence)
+            }
+            guard now >= askedAt + self.subject.abandonment else { return }
+        } else if now < self.asksAt {
+            return
+        }
+        self.hasNews = false
+        self.isSilent = false
+        self.askedAt = now
+        self.question = try bus.get(
+            self.subject.property,
+            of: self.subject.interface,
+            at: self.subject.path,
+            from: self.subject.service
+        )
+    }
+}
+
 /// Whether somebody uses a machine, in the words of the launch policy.
 package enum AppState: String, Sendable {
     case background, active
@@ -149,49 +306,14 @@ package enum AppState: String, Sendable {
 /// neither is somebody before the machine. Every machine has this seat, and without a session on it, it is idle.
 ///
 /// logind tells when a graphical session changes its hint. Of a text console it computes the hint when it is asked, so
-/// it is asked now and then. One question is on its way at a time, and whatever logind tells is but a reason to ask.
+/// it is asked now and then.
 ///
 /// It belongs to one thread and waits for nothing.
 package final class SeatWatch {
-    /// Times in milliseconds.
-    package enum Timing {
-        /// The time between two questions, while nothing is told.
-        package static let interval: Int64 = 15_000
-        /// The least time between two questions, however much is told.
-        package static let pause: Int64 = 500
-        /// How long an answer may take before the hint counts as unknown.
-        package static let patience: Int64 = 10_000
-        /// How long an answer may take before it is asked anew.
-        package static let abandonment: Int64 = 60_000
-        /// The wait before the next connection after one that came to nothing; it doubles with each.
-        package static let firstRetry: Int64 = 1000
-        package static let lastRetry: Int64 = 60_000
-        /// How long a hint that was known stands when it is known no longer, as while the bus restarts.
-        package static let grace: Int64 = 15_000
-    }
+    /// How long a hint that was known stands when it is known no longer, as while the bus restarts, in milliseconds.
+    private static let grace: Int64 = 15_000
 
-    /// The most messages that are taken at once.
-    private static let messagesMax = 64
-    private static let service = "org.freedesktop.login1"
-    private static let seat = "/org/freedesktop/login1/seat/seat0"
-    private static let rules = [
-        "type='signal',sender='\(service)',path='\(seat)',interface='org.freedesktop.DBus.Properties',"
-            + "member='PropertiesChanged'",
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(service)'",
-    ]
-
-    private let socket: String?
-    private var bus: SystemBus?
-    private var connectsAt: Int64 = .min
-    /// Connections in a row that brought no answer.
-    private var failures = 0
-    /// The cookie of the question that is on its way.
-    private var question: UInt64?
-    private var askedAt: Int64?
-    private var hasNews = false
-    /// Whether there may be more messages than were taken.
-    private var isBehind = false
+    private let hint: PropertyWatch
     private var isIdle: Bool?
     private var last: Bool?
     private var lostAt: Int64?
@@ -199,14 +321,20 @@ package final class SeatWatch {
 
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String? = nil) {
-        self.socket = socket
+        let subject = PropertyWatch.Subject(
+            property: "IdleHint",
+            interface: "org.freedesktop.login1.Seat",
+            path: "/org/freedesktop/login1/seat/seat0",
+            service: "org.freedesktop.login1",
+            interval: 15_000,
+            abandonment: 60_000
+        )
+        self.hint = PropertyWatch(subject, socket: socket)
     }
 
-    /// The connection's descriptor; nil while there is none.
-    package var descriptor: Int32? { self.bus?.descriptor }
-
-    /// Whether the descriptor is to be waited on to be writable, too.
-    package var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
+    package var descriptor: Int32? { self.hint.descriptor }
+    package var wantsToWrite: Bool { self.hint.wantsToWrite }
+    package var nextAt: Int64 { self.hint.nextAt }
 
     /// Whether logind's last answer was a state.
     package var isKnown: Bool { self.isIdle != nil }
@@ -214,105 +342,43 @@ package final class SeatWatch {
     /// Whether there was an answer, or a reason why there is none.
     package var isSettled: Bool { self.isKnown || self.reason != nil }
 
-    /// When `take` is to be called even if the descriptor says nothing.
-    package var nextAt: Int64 {
-        guard self.bus != nil else { return self.connectsAt }
-        guard !self.isBehind, let askedAt = self.askedAt else { return .min }
-        guard self.question != nil else { return self.asksAt }
-        return askedAt + (self.reason == nil ? Timing.patience : Timing.abandonment)
-    }
-
     /// What `appState` is; nil when it was never known.
     ///
     /// A hint that is known no longer stands for a while; then the state is `background`, as on a machine that tells
     /// nothing: else a machine whose logind has gone would count as in use for ever.
     package func appState(now: Int64) -> AppState? {
         guard let last = self.last else { return nil }
-        if let lostAt = self.lostAt, now >= lostAt + Timing.grace { return .background }
+        if let lostAt = self.lostAt, now >= lostAt + Self.grace { return .background }
         return last ? .background : .active
     }
 
     /// Why the state is not known; nil when it is, or may soon be.
     package func fault(now: Int64) -> String? {
-        if self.last != nil, let lostAt = self.lostAt, now < lostAt + Timing.grace { return nil }
+        if self.last != nil, let lostAt = self.lostAt, now < lostAt + Self.grace { return nil }
         return self.reason
     }
 
     /// Connects, takes what the bus brings, and asks, whatever it is time for; whether the hint has changed.
     package func take(now: Int64) -> Bool {
         let before = self.isIdle
-        do throws(SystemError) {
-            if self.bus == nil, now >= self.connectsAt { try self.connect() }
-            if let bus = self.bus {
-                try self.receive(from: bus, now: now)
-                try self.ask(bus, now: now)
+        self.hint.take(now: now) { news in
+            switch news {
+            case .answer(.boolean(let isIdle)):
+                self.isIdle = isIdle
+                self.last = isIdle
+                self.lostAt = nil
+                self.reason = nil
+            case .answer(.number), .answer(.other):
+                self.unknown("what logind calls the IdleHint of seat0 is no boolean", now: now)
+            case .answer(.error(let name)):
+                self.unknown("logind does not tell the IdleHint of seat0: \(name)", now: now)
+            case .silence: self.unknown("logind does not answer, though its bus is there", now: now)
+            case .lost(let error):
+                let problem = "the system bus, over which logind is asked, cannot be reached"
+                self.unknown("\(problem): \(error.message)", now: now)
             }
-        } catch {
-            self.bus = nil
-            self.connectsAt = now + min(Timing.lastRetry, Timing.firstRetry << Int64(min(self.failures, 16)))
-            self.failures += 1
-            self.unknown("the system bus, over which logind is asked, cannot be reached: \(error.message)", now: now)
         }
         return self.isIdle != before
-    }
-
-    /// When the next question may be asked, the last one having its answer.
-    private var asksAt: Int64 {
-        guard let askedAt = self.askedAt else { return .min }
-        return askedAt + (self.hasNews ? Timing.pause : Timing.interval)
-    }
-
-    private func connect() throws(SystemError) {
-        let bus = try SystemBus(socket: self.socket)
-        for rule in Self.rules { try bus.subscribe(rule) }
-        self.bus = bus
-        self.question = nil
-        self.askedAt = nil
-        self.hasNews = false
-    }
-
-    private func receive(from bus: SystemBus, now: Int64) throws(SystemError) {
-        self.isBehind = true
-        for _ in 0..<Self.messagesMax {
-            guard let message = try bus.receive() else {
-                self.isBehind = false
-                return
-            }
-            switch message {
-            case .answer(self.question, let answer): self.answered(answer, now: now)
-            case .news: self.hasNews = true
-            case .answer, .other: ()
-            }
-        }
-    }
-
-    private func answered(_ answer: SystemBus.Answer, now: Int64) {
-        self.question = nil
-        self.failures = 0
-        switch answer {
-        case .boolean(let isIdle):
-            self.isIdle = isIdle
-            self.last = isIdle
-            self.lostAt = nil
-            self.reason = nil
-        case .number, .other:
-            self.unknown("what logind calls the IdleHint of seat0 is no boolean", now: now)
-        case .error(let name): self.unknown("logind does not tell the IdleHint of seat0: \(name)", now: now)
-        }
-    }
-
-    private func ask(_ bus: SystemBus, now: Int64) throws(SystemError) {
-        if self.question != nil, let askedAt = self.askedAt {
-            if now >= askedAt + Timing.patience {
-                self.unknown("logind does not answer, though its bus is there", now: now)
-            }
-            guard now >= askedAt + Timing.abandonment else { return }
-        } else if now < self.asksAt {
-            return
-        }
-        self.hasNews = false
-        self.askedAt = now
-        self.question = try bus.get("IdleHint", of: "org.freedesktop.login1.Seat", at: Self.seat, from: Self.service)
     }
 
     private func unknown(_ reason: String, now: Int64) {
@@ -326,38 +392,7 @@ package final class SeatWatch {
 ///
 /// It belongs to one thread and waits for nothing.
 package final class MeteredWatch {
-    /// Times in milliseconds.
-    package enum Timing {
-        /// The time between two questions, while nothing is told.
-        package static let interval: Int64 = 60_000
-        /// The least time between two questions, however much is told.
-        package static let pause: Int64 = 500
-        /// How long an answer may take before it is asked anew.
-        package static let patience: Int64 = 10_000
-        /// The wait before the next connection after one that came to nothing; it doubles with each.
-        package static let firstRetry: Int64 = 1000
-        package static let lastRetry: Int64 = 60_000
-    }
-
-    /// The most messages that are taken at once.
-    private static let messagesMax = 64
-    private static let service = "org.freedesktop.NetworkManager"
-    private static let path = "/org/freedesktop/NetworkManager"
-    private static let rules = [
-        "type='signal',sender='\(service)',path='\(path)',interface='org.freedesktop.DBus.Properties',"
-            + "member='PropertiesChanged'",
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
-            + "arg0='\(service)'",
-    ]
-
-    private let socket: String?
-    private var bus: SystemBus?
-    private var connectsAt: Int64 = .min
-    private var failures = 0
-    private var question: UInt64?
-    private var askedAt: Int64?
-    private var hasNews = true
-
+    private let property: PropertyWatch
     /// Nil while nobody says.
     package private(set) var isMetered: Bool?
 
@@ -368,67 +403,31 @@ package final class MeteredWatch {
 
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String?) {
-        self.socket = socket
+        let subject = PropertyWatch.Subject(
+            property: "Metered",
+            interface: "org.freedesktop.NetworkManager",
+            path: "/org/freedesktop/NetworkManager",
+            service: "org.freedesktop.NetworkManager",
+            interval: 60_000,
+            abandonment: PropertyWatch.Timing.patience
+        )
+        self.property = PropertyWatch(subject, socket: socket)
     }
 
-    /// The connection's descriptor; nil while there is none.
-    package var descriptor: Int32? { self.bus?.descriptor }
-
-    /// Whether the descriptor is to be waited on to be writable, too.
-    package var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
-
-    /// When `take` is to be called even if the descriptor says nothing.
-    package var nextAt: Int64 {
-        guard self.bus != nil else { return self.connectsAt }
-        guard let askedAt = self.askedAt else { return .min }
-        if self.question != nil { return askedAt + Timing.patience }
-        return askedAt + (self.hasNews ? Timing.pause : Timing.interval)
-    }
+    package var descriptor: Int32? { self.property.descriptor }
+    package var wantsToWrite: Bool { self.property.wantsToWrite }
+    package var nextAt: Int64 { self.property.nextAt }
 
     /// Connects, takes what the bus brings, and asks, whatever it is time for.
     package func take(now: Int64) {
-        do throws(SystemError) {
-            if self.bus == nil {
-                guard now >= self.connectsAt else { return }
-                try self.connect()
+        self.property.take(now: now) { news in
+            switch news {
+            // NM_METERED_YES and NM_METERED_GUESS_YES, NM_METERED_NO and NM_METERED_GUESS_NO.
+            case .answer(.number(1)), .answer(.number(3)): self.isMetered = true
+            case .answer(.number(2)), .answer(.number(4)): self.isMetered = false
+            case .answer, .lost: self.isMetered = nil
+            case .silence: ()
             }
-            guard let bus = self.bus else { return }
-            for _ in 0..<Self.messagesMax {
-                guard let message = try bus.receive() else { break }
-                switch message {
-                case .answer(self.question, let answer): self.answered(answer)
-                case .news: self.hasNews = true
-                case .answer, .other: ()
-                }
-            }
-            guard now >= self.nextAt else { return }
-            self.hasNews = false
-            self.askedAt = now
-            self.question = try bus.get("Metered", of: Self.service, at: Self.path, from: Self.service)
-        } catch {
-            self.bus = nil
-            self.isMetered = nil
-            self.connectsAt = now + min(Timing.lastRetry, Timing.firstRetry << Int64(min(self.failures, 16)))
-            self.failures += 1
-        }
-    }
-
-    private func connect() throws(SystemError) {
-        let bus = try SystemBus(socket: self.socket)
-        for rule in Self.rules { try bus.subscribe(rule) }
-        self.bus = bus
-        self.question = nil
-        self.askedAt = nil
-    }
-
-    private func answered(_ answer: SystemBus.Answer) {
-        self.question = nil
-        self.failures = 0
-        switch answer {
-        // NM_METERED_YES and NM_METERED_GUESS_YES, NM_METERED_NO and NM_METERED_GUESS_NO.
-        case .number(1), .number(3): self.isMetered = true
-        case .number(2), .number(4): self.isMetered = false
-        case .number, .boolean, .other, .error: self.isMetered = nil
         }
     }
 }

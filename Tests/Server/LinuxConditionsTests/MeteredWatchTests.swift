@@ -22,7 +22,7 @@ struct MeteredWatchTests {
     func values(value: String, isMetered: Bool?) throws {
         let bus = try self.bus("start", "come", value)
         let watch = MeteredWatch(socket: bus.socket)
-        try self.settle(watch, now: 0) { watch.nextAt == MeteredWatch.Timing.interval }
+        try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
         #expect(watch.isMetered == isMetered)
     }
 
@@ -76,7 +76,7 @@ struct MeteredWatchTests {
         let bus = try self.bus("start", "come", "nothing")
         let watch = MeteredWatch(socket: bus.socket)
         try self.settle(watch, now: 0) { try bus.asked() == 1 }
-        #expect(watch.nextAt == MeteredWatch.Timing.patience)
+        #expect(watch.nextAt == 10_000)
         try bus.tell("quietly 1")
         try self.settle(watch, now: 10_000) { watch.isMetered == true }
         try bus.tell("stop")
@@ -101,7 +101,7 @@ struct MeteredWatchTests {
         let watch = MeteredWatch(root: self.folder.path)
         watch.take(now: 0)
         #expect(watch.isMetered == nil && watch.descriptor == nil && !watch.wantsToWrite)
-        #expect(watch.nextAt == MeteredWatch.Timing.firstRetry)
+        #expect(watch.nextAt == 1000)
     }
 
     /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
