@@ -187,7 +187,7 @@ struct HistoryTablesTests {
             let end = HistoryEvent(
                 device: 1050,
                 at: Instant(milliseconds: moment + 2),
-                kind: .result(.newData),
+                kind: .result(.push(.newData)),
                 apnsID: Self.name(moment, 1050)
             )
             try rig.tell([end])

@@ -155,7 +155,8 @@ struct EngineVerbTests {
         let events = rig.takeEvents(1)
         #expect(
             events.map(\.kind) == [
-                .registered, .push(.launched), .launch(attempt: 1, coalesced: 0), .push(.scheduled), .result(.failed),
+                .registered, .push(.launched), .launch(.push, attempt: 1, coalesced: 0), .push(.scheduled),
+                .result(.push(.failed)),
                 .push(.coalesced), .conditions,
             ]
         )

@@ -6,16 +6,25 @@ import Wire
 
 @Suite("Records of events")
 struct EventRecordTests {
-    private static let kinds: [HistoryEvent.Kind] =
-        [.registered, .removed, .conditions, .extended(seconds: 30), .launch(attempt: .max, coalesced: .max)]
-        + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
-        + DiscardReason.allCases.map { .discard($0) } + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
-        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
-        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
-        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
-        + TaskKind.allCases.map { .taskExtended($0, seconds: .max) }
-        + [.transfersFinished(count: 0), .transfersFinished(count: .max)]
-        + [.namePart(length: 1, place: 0), .namePart(length: 255, place: 7), .namePart(length: 33, place: 1)]
+    private static let kinds: [HistoryEvent.Kind] = {
+        var kinds: [HistoryEvent.Kind] = [
+            .registered, .removed, .conditions, .extended(.push, seconds: 30),
+            .launch(.push, attempt: .max, coalesced: .max), .transfersFinished(count: 0),
+            .transfersFinished(count: .max), .namePart(length: 1, place: 0), .namePart(length: 255, place: 7),
+            .namePart(length: 33, place: 1),
+        ]
+        kinds += Disposition.allCases.map { .push($0) }
+        kinds += WakeOutcome.allCases.map { .result(.push($0)) }
+        kinds += DiscardReason.ofPushes.map { .discard(.push, $0) }
+        for task in TaskKind.allCases {
+            let kind = LaunchKind(task)
+            kinds += [.launch(kind, attempt: 2), .extended(kind, seconds: .max)]
+            kinds += TaskOutcome.allCases.map { .result(.task(task, $0)) }
+            kinds += TaskDisposition.allCases.map { .taskSubmitted(task, $0) }
+            kinds += DiscardReason.ofRequests.map { .discard(kind, $0) }
+        }
+        return kinds
+    }()
 
     /// Events of few devices, moments and pushes, so that neighbours share what they can share.
     private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {
@@ -74,7 +83,7 @@ struct EventRecordTests {
         let at = Instant(milliseconds: 1)
         let events = [
             HistoryEvent(device: 1, at: at, kind: .push(.launched), apnsID: apnsID),
-            HistoryEvent(device: 1, at: at, kind: .launch(attempt: 1, coalesced: 0), apnsID: apnsID),
+            HistoryEvent(device: 1, at: at, kind: .launch(.push, attempt: 1, coalesced: 0), apnsID: apnsID),
         ]
         #expect(Self.written(events).count == 21 + 34 + 6)
     }
@@ -124,8 +133,8 @@ struct EventRecordTests {
                 related: nil
             )?.kind
         }
-        #expect(kind(6, 9, 4) == .taskLaunch(.urlSession, attempt: 9))
-        #expect(kind(7, 0, 0x36) == .taskResult(.continued, .lost))
+        #expect(kind(6, 9, 4) == .launch(.urlSession, attempt: 9))
+        #expect(kind(7, 0, 0x36) == .result(.task(.continued, .lost)))
         for number in [0, 5, 0x10, 0x104, .max] as [UInt16] { #expect(kind(6, 1, number) == nil, "\(number)") }
         for number in [0, 1, 5, 0x10, 0x17, 0x51, 0x111, .max] as [UInt16] {
             #expect(kind(7, 0, number) == nil, "\(number)")
@@ -136,14 +145,14 @@ struct EventRecordTests {
             #expect(kind(13, length, place) == nil, "part \(place) of \(length)")
         }
         #expect(kind(14, 0, 0x23) == .taskSubmitted(.processing, .replaced))
-        #expect(kind(28, 0, 0x45) == .taskDropped(.urlSession, .unregistered))
+        #expect(kind(28, 0, 0x45) == .discard(.urlSession, .unregistered))
         for number in [0, 1, 0x10, 0x16, 0x51, 0x111, .max] as [UInt16] {
             #expect(kind(14, 0, number) == nil, "\(number)")
             #expect(kind(28, 0, number) == nil, "\(number)")
         }
         #expect(kind(14, 0, 0x14) == nil && kind(14, 1, 0x11) == nil && kind(28, 1, 0x11) == nil)
         #expect(kind(15, 7, 0) == .transfersFinished(count: 7) && kind(15, 7, 1) == nil)
-        #expect(kind(21, 7, 3) == .taskExtended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
+        #expect(kind(21, 7, 3) == .extended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
     }
 
     @Test("More events than one record takes go on in the next")

@@ -20,7 +20,7 @@ struct ExtensionTests {
         #expect(rig.engine.extend(wake, by: 30_000) == .lasts(rig.instant + 30_000))
         #expect(rig.engine.takeStep().devices.count == 1)
         rig.engine.takeEvents(into: &events)
-        #expect(events.map(\.kind) == [.extended(seconds: 30)])
+        #expect(events.map(\.kind) == [.extended(.push, seconds: 30)])
         #expect(events.first?.apnsID == EngineRig.apnsID(rig.lastPush))
         rig.advance(by: 29_999)
         #expect(rig.engine.popExpiredWake() == nil)

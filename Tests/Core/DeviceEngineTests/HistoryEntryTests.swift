@@ -7,7 +7,7 @@ import Wire
 @Suite("Names of what happened", .timeLimit(.minutes(15)))
 struct HistoryEntryTests {
     private static let at = Instant(milliseconds: 5)
-    private static let launch = HistoryEvent.Kind.taskLaunch(.processing, attempt: 1)
+    private static let launch = HistoryEvent.Kind.launch(.processing, attempt: 1)
 
     private static func named(_ name: String, _ kind: HistoryEvent.Kind = launch, at: Instant = at) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
@@ -154,7 +154,7 @@ struct PushTermsTests {
         let event = HistoryEvent(device: 1, at: self.now, kind: .push(.launched), terms: terms)
         #expect(event.terms == terms)
         #expect(HistoryEvent(device: 1, at: self.now, kind: .push(.launched)).terms == nil)
-        #expect(HistoryEvent(device: 1, at: self.now, kind: .launch(attempt: 1, coalesced: 5)).terms == nil)
+        #expect(HistoryEvent(device: 1, at: self.now, kind: .launch(.push, attempt: 1, coalesced: 5)).terms == nil)
     }
 }
 

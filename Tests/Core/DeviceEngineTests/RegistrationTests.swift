@@ -28,7 +28,7 @@ struct RegistrationTests {
         rig.engine.unregister(rig.index(1))
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
         #expect(rig.engine.totals == books)
-        #expect(rig.takeEvents(1).last?.kind == .discard(.unregistered))
+        #expect(rig.takeEvents(1).last?.kind == .discard(.push, .unregistered))
     }
 
     @Test("A removed device is no longer claimed")

@@ -142,7 +142,7 @@ extension DeviceLedger {
             if !states.contains(where: { $0.appState == "forceQuit" }) {
                 self.broke(.forceQuit, now, "\(name) was discarded without a force quit")
             }
-        case .exhausted, .unregistered, .cancelled:
+        case .exhausted, .unregistered, .cancelled, .replaced:
             self.broke(.retry, now, "\(name) was discarded while it waited: \(reason)")
         }
     }

@@ -382,7 +382,7 @@ extension LaneWorld {
             self.waiting[twin].transfers += item.transfers
         case .discarded(_, let reason, let replaced):
             self.replace(twin, replaced)
-            var expected: TaskDiscardReason?
+            var expected: DiscardReason?
             if item.attempts >= self.parameters.maxAttempts { expected = .exhausted }
             if flight.isOfRemovedDevice { expected = .unregistered }
             if flight.isCancelled { expected = .cancelled }

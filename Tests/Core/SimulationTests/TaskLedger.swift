@@ -554,7 +554,9 @@ extension TaskLedger {
         if !isDue, item.kind != "push" || item.expiry != self.now {
             self.broke("conservation: \(name) was dropped for nothing (\(reason))")
         }
-        guard let reason = TaskDiscardReason(rawValue: reason), isRequest != nil else { return }
+        guard let reason = DiscardReason.ofTasks.first(where: { $0.rawValue == reason }), isRequest != nil else {
+            return
+        }
         if item.isRequest { self.books.tasks.discarded[reason, default: 0] += 1 }
         if !item.isRequest { self.books.sessions.discarded[reason, default: 0] += item.count }
     }

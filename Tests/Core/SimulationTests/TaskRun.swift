@@ -80,7 +80,7 @@ struct TaskRun {
             counted.append(total { $0.books.tasks.results[outcome] ?? 0 })
             counted.append(total { $0.books.sessions.results[outcome] ?? 0 })
         }
-        for reason in TaskDiscardReason.allCases {
+        for reason in DiscardReason.ofTasks {
             told += [tasks.discarded[reason] ?? 0, sessions.discarded[reason] ?? 0]
             counted.append(total { $0.books.tasks.discarded[reason] ?? 0 })
             counted.append(total { $0.books.sessions.discarded[reason] ?? 0 })

@@ -150,7 +150,7 @@ extension TraceComparison {
         self.compare("coalesced", summary.coalesced, books.coalesced)
         self.compare("pending", summary.pending, books.pending)
         self.compare("inFlight", summary.inFlight, books.inFlight)
-        for reason in DiscardReason.allCases {
+        for reason in DiscardReason.ofPushes {
             self.compare("discarded.\(reason)", summary.discarded[reason], books.discarded[reason])
         }
         for outcome in WakeOutcome.allCases {
@@ -167,7 +167,7 @@ extension TraceComparison {
         for refusal in TaskRefusal.allCases {
             self.compare("tasks.refused.\(refusal)", summary.refused[refusal], books.requests.refused[refusal])
         }
-        for reason in TaskDiscardReason.allCases {
+        for reason in DiscardReason.ofTasks {
             self.compare("tasks.discarded.\(reason)", summary.discarded[reason], books.requests.discarded[reason])
         }
         for outcome in TaskOutcome.allCases {
@@ -182,7 +182,7 @@ extension TraceComparison {
         self.compare("sessions.completed", summary.completed, books.sessions.completed)
         self.compare("sessions.waiting", summary.waiting, books.sessions.waiting)
         self.compare("sessions.inFlight", summary.inFlight, books.sessions.inFlight)
-        for reason in TaskDiscardReason.allCases {
+        for reason in DiscardReason.ofTasks {
             self.compare("sessions.discarded.\(reason)", summary.discarded[reason], books.sessions.discarded[reason])
         }
         for outcome in TaskOutcome.allCases {

@@ -135,7 +135,7 @@ struct PushLedger {
             ("pending", Int64(self.devices.values.count { $0.pending != nil }), books.pending),
             ("inFlight", Int64(self.devices.values.count { $0.inFlight != nil }), books.inFlight),
         ]
-        for reason in DiscardReason.allCases {
+        for reason in DiscardReason.ofPushes {
             counts.append((reason.rawValue, self.count(.discarded(reason)), books.discarded[reason]))
         }
         for (name, mine, theirs) in counts where mine != theirs {

@@ -47,7 +47,7 @@ struct RequestLedger {
 
     enum End: Hashable {
         case replaced, cancelled
-        case discarded(TaskDiscardReason)
+        case discarded(DiscardReason)
         case result(TaskOutcome)
     }
 
@@ -245,13 +245,13 @@ struct RequestCounts {
     var replaced: Int64 = 0
     /// While they waited.
     var cancelled: Int64 = 0
-    var discarded = PerCase<TaskDiscardReason>()
+    var discarded = PerCase<DiscardReason>()
     var launched = PerCase<TaskKind>()
     var results: [TaskKind: PerCase<TaskOutcome>] = [:]
     var finished: Int64 = 0
     var transfersRefused: Int64 = 0
     var transfersCompleted: Int64 = 0
-    var transfersDiscarded = PerCase<TaskDiscardReason>()
+    var transfersDiscarded = PerCase<DiscardReason>()
 }
 
 /// What is told of a request or session, as far as the ledger knows it.
@@ -334,7 +334,7 @@ extension RequestLedger {
             self.compare("waiting \(kind)", waiting.items[kind], books.requests.waiting[kind])
             self.compare("\(kind) in flight", inFlight.items[kind], books.requests.inFlight[kind])
         }
-        for reason in TaskDiscardReason.allCases {
+        for reason in DiscardReason.ofTasks {
             self.compare("discarded \(reason)", counts.discarded[reason], books.requests.discarded[reason])
             let transfers = counts.transfersDiscarded[reason]
             self.compare("discarded transfers, \(reason)", transfers, books.sessions.discarded[reason])

@@ -229,7 +229,7 @@ struct SimulationCoverage {
             ("launches of what is paused", Int64(self.launchesOfPaused)),
             ("launches by resuming", Int64(self.launchesByResuming)),
         ]
-        counts += DiscardReason.allCases.map { ($0.rawValue, self.discarded[$0]) }
+        counts += DiscardReason.ofPushes.map { ($0.rawValue, self.discarded[$0]) }
         counts += WakeOutcome.allCases.map { ($0.rawValue, self.results[$0]) }
         return counts.filter { $0.1 == 0 }.map(\.0)
     }
@@ -252,7 +252,7 @@ struct TaskCoverage {
             ["launched \(kind)"] + ["success", "failure", "expired", "lost"].map { "\(kind) \($0)" }
         }
         + ["processing interrupted", "continued interrupted", "continued cancelled"]
-        + TaskDiscardReason.allCases.map { "discarded \($0)" }
+        + DiscardReason.ofTasks.map { "discarded \($0)" }
         + ["repeated event", "ninth session", "cancelled while waiting", "progress", "progress of another kind"]
         + ["late progress", "resumed", "reload", "report of another kind", "conditions heard", "waits for a worker"]
         + ["launched", "laneIsFull", "notWaiting", "noWorker"].map { "simulated launch: \($0)" }

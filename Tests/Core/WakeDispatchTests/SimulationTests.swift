@@ -198,7 +198,7 @@ struct TaskSimulationTests {
             #expect(fault == nil, "replay with WAKEGATE_TASK_SEED=\(seed), \(kind)")
             #expect(medium?.misuses.isEmpty ?? true, "seed \(seed), \(kind)")
             coverage.add(simulation.taskCoverage)
-            for reason in TaskDiscardReason.allCases {
+            for reason in DiscardReason.ofTasks {
                 let count = simulation.rig.engine.totals.requests.discarded[reason]
                 coverage.note("discarded \(reason)", Int(count))
             }

@@ -234,13 +234,13 @@ extension TraceDriver {
         let what: String
         switch event.kind {
         case .registered, .removed, .conditions, .extended: return
-        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+        case .push(let disposition): what = "push \(disposition)"
+        case .launch(.push, let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
+        case .result(.push(let outcome)): what = "result \(outcome.rawValue)"
+        case .discard(.push, let reason): what = "discard \(reason.rawValue)"
+        case .launch, .result, .discard, .taskSubmitted, .transfersFinished, .namePart:
             if let line = self.taskLine(entry, isCancelled: isCancelled) { self.add(line, device) }
             return
-        case .push(let disposition): what = "push \(disposition)"
-        case .launch(let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
-        case .result(let outcome): what = "result \(outcome.rawValue)"
-        case .discard(let reason): what = "discard \(reason.rawValue)"
         }
         let id = event.apnsID.flatMap { self.identifiers[$0] } ?? "nobody"
         self.add("\(event.at.milliseconds) \(id) \(what)", device)
@@ -308,23 +308,20 @@ extension TraceDriver {
     /// The line that the simulator has for what happened to a request or a session; nil when it has none.
     func taskLine(_ entry: HistoryEntry, isCancelled: Bool) -> String? {
         let name = entry.name ?? "nobody"
-        let kind: TaskKind
+        guard let kind = entry.event.kind.task else { return nil }
         let what: String
         switch entry.event.kind {
-        case .taskSubmitted(let submitted, let disposition):
-            (kind, what) = (submitted, "submit \(disposition.rawValue)")
-        case .taskLaunch(let launched, let attempt):
-            guard let wake = self.takeLaunched(name, launched), wake.task.attempts == UInt32(attempt) else {
+        case .taskSubmitted(_, let disposition): what = "submit \(disposition.rawValue)"
+        case .launch(_, let attempt, _):
+            guard let wake = self.takeLaunched(name, kind), wake.task.attempts == UInt32(attempt) else {
                 return "\(entry.event.at.milliseconds) \(name) was launched, and no stream got it"
             }
-            (kind, what) = (launched, "launch \(launched.rawValue) \(wake.task.transfers) \(attempt)")
-        case .taskResult(let ended, let outcome): (kind, what) = (ended, "result \(outcome.rawValue)")
-        case .taskDropped(_, .replaced): return nil
-        case .taskDropped(_, .cancelled) where isCancelled: return nil
-        case .taskDropped(let dropped, let drop): (kind, what) = (dropped, "discard \(drop.rawValue)")
-        case .registered, .removed, .conditions, .extended, .push, .launch, .result, .discard, .taskExtended,
-            .transfersFinished, .namePart:
-            return nil
+            what = "launch \(kind.rawValue) \(wake.task.transfers) \(attempt)"
+        case .result(let outcome): what = "result \(outcome.name)"
+        case .discard(_, .replaced): return nil
+        case .discard(_, .cancelled) where isCancelled: return nil
+        case .discard(_, let reason): what = "discard \(reason.rawValue)"
+        case .registered, .removed, .conditions, .extended, .push, .transfersFinished, .namePart: return nil
         }
         let subject = kind == .urlSession ? "session" : "task"
         return "\(entry.event.at.milliseconds) \(subject) \(name) \(what)"

@@ -25,16 +25,16 @@ struct EventLogTests {
         let (push, task, session) = (EngineRig.apnsID(1), "com.example.app.refresh", "downloads")
         append(.registered, 1)
         append(.push(.launched), 2, apnsID: push)
-        append(.launch(attempt: 1, coalesced: 0), 2, apnsID: push)
+        append(.launch(.push, attempt: 1, coalesced: 0), 2, apnsID: push)
         append(.taskSubmitted(.appRefresh, .scheduled), 3, name: task)
         append(.conditions, 4)
-        append(.taskLaunch(.appRefresh, attempt: 2), 5, name: task)
-        append(.taskExtended(.appRefresh, seconds: 20), 6, name: task)
-        append(.taskResult(.appRefresh, .success), 7, name: task)
+        append(.launch(.appRefresh, attempt: 2), 5, name: task)
+        append(.extended(.appRefresh, seconds: 20), 6, name: task)
+        append(.result(.task(.appRefresh, .success)), 7, name: task)
         append(.transfersFinished(count: 1), 8, name: session)
-        append(.taskLaunch(.urlSession, attempt: 1), 9, name: session)
-        append(.taskResult(.urlSession, .lost), 9)
-        append(.taskDropped(.continued, .replaced), 10, name: String(repeating: "x", count: 255))
+        append(.launch(.urlSession, attempt: 1), 9, name: session)
+        append(.result(.task(.urlSession, .lost)), 9)
+        append(.discard(.continued, .replaced), 10, name: String(repeating: "x", count: 255))
         return try self.answer(.events(EngineRig.token(1), selection), file)
     }
 
@@ -133,7 +133,7 @@ struct EventLogTests {
             var events: [HistoryEvent] = []
             let at = Instant(milliseconds: milliseconds)
             NameParts.append("com.example.app.refresh", device: Self.number, at: at, to: &events)
-            events.append(HistoryEvent(device: Self.number, at: at, kind: .taskResult(.appRefresh, .success)))
+            events.append(HistoryEvent(device: Self.number, at: at, kind: .result(.task(.appRefresh, .success))))
             file.append(events[...])
         }
         let answer = try Self.answer(.pushes(EngineRig.token(1)), file)

@@ -105,10 +105,10 @@ struct HistoryPageTests {
     func bytesOfPush() throws {
         let rig = try HistoryRig()
         let name = "0123456789abcdef0123456789ABCDEF"
-        rig.append(.taskLaunch(.appRefresh, attempt: 1), of: 1, name: name)
+        rig.append(.launch(.appRefresh, attempt: 1), of: 1, name: name)
         let (apnsID, related) = (try #require(rig.events[0].apnsID), try #require(rig.events[0].related))
         rig.append(HistoryEvent(device: 1, at: rig.now, kind: .push(.coalesced), apnsID: apnsID, related: related))
-        rig.append(.taskResult(.appRefresh, .success), of: 1, name: name)
+        rig.append(.result(.task(.appRefresh, .success)), of: 1, name: name)
         for _ in 0..<2 {
             #expect(rig.open().push(apnsID).map(\.kind) == [.push(.coalesced)])
             #expect(rig.open().push(related).map(\.kind) == [.push(.coalesced)])

@@ -154,22 +154,29 @@ final class HistoryRig {
 
     private static let letters = Array("abcdefghijklmnopqrstuvwxyz.-_ABC0123")
 
-    static let taskKinds: [HistoryEvent.Kind] =
-        [.transfersFinished(count: 3), .taskExtended(.processing, seconds: 30)]
-        + TaskKind.allCases.map { .taskLaunch($0, attempt: 2) }
-        + TaskKind.allCases.flatMap { kind in TaskOutcome.allCases.map { .taskResult(kind, $0) } }
-        + TaskKind.allCases.flatMap { kind in TaskDisposition.allCases.map { .taskSubmitted(kind, $0) } }
-        + TaskKind.allCases.flatMap { kind in TaskDrop.allCases.map { .taskDropped(kind, $0) } }
+    static let taskKinds: [HistoryEvent.Kind] = {
+        var kinds: [HistoryEvent.Kind] = [.transfersFinished(count: 3), .extended(.processing, seconds: 30)]
+        for task in TaskKind.allCases {
+            kinds.append(.launch(LaunchKind(task), attempt: 2))
+            kinds += TaskOutcome.allCases.map { .result(.task(task, $0)) }
+            kinds += TaskDisposition.allCases.map { .taskSubmitted(task, $0) }
+            kinds += DiscardReason.ofRequests.map { .discard(LaunchKind(task), $0) }
+        }
+        return kinds
+    }()
 
-    static let kinds: [HistoryEvent.Kind] =
-        [
-            .registered, .removed, .conditions, .launch(attempt: 1, coalesced: 0),
-            .launch(attempt: 3, coalesced: .max), .launch(attempt: .max, coalesced: 7),
-            .extended(seconds: 30), .taskLaunch(.appRefresh, attempt: 1), .taskLaunch(.urlSession, attempt: .max),
-            .taskResult(.processing, .interrupted), .taskResult(.continued, .lost),
+    static let kinds: [HistoryEvent.Kind] = {
+        var kinds: [HistoryEvent.Kind] = [
+            .registered, .removed, .conditions, .launch(.push, attempt: 1),
+            .launch(.push, attempt: 3, coalesced: .max), .launch(.push, attempt: .max, coalesced: 7),
+            .extended(.push, seconds: 30), .launch(.appRefresh, attempt: 1), .launch(.urlSession, attempt: .max),
+            .result(.task(.processing, .interrupted)), .result(.task(.continued, .lost)),
         ]
-        + Disposition.allCases.map { .push($0) } + WakeOutcome.allCases.map { .result($0) }
-        + DiscardReason.allCases.map { .discard($0) }
+        kinds += Disposition.allCases.map { .push($0) }
+        kinds += WakeOutcome.allCases.map { .result(.push($0)) }
+        kinds += DiscardReason.ofPushes.map { .discard(.push, $0) }
+        return kinds
+    }()
 }
 
 extension HistoryFile {

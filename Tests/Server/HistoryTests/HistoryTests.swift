@@ -165,7 +165,7 @@ struct HistoryTests {
             #expect(HistoryEvent.Kind.isCode(event.code))
         }
         let codes = (0...UInt8.max).filter { HistoryEvent.Kind.isCode($0) }
-        #expect(codes == Set(kinds.map(\.code)).sorted())
+        #expect(codes == Set(kinds.map(\.stored.code)).sorted())
         #expect(codes == Array(1...21) + Array(24...29))
     }
 }

@@ -231,20 +231,3 @@ package enum Refusal: Error, Hashable, Sendable {
     /// The device has had as many pushes as it takes until this moment.
     case tooMany(until: Instant)
 }
-
-/// Why a request, or the transfers of a session, went without a result.
-package enum TaskDrop: String, CaseIterable, Sendable {
-    /// A later request of the same identifier took its place.
-    case replaced
-    case cancelled, exhausted, forceQuit, unregistered
-
-    package init(_ reason: TaskDiscardReason) {
-        self =
-            switch reason {
-            case .exhausted: .exhausted
-            case .forceQuit: .forceQuit
-            case .cancelled: .cancelled
-            case .unregistered: .unregistered
-            }
-    }
-}

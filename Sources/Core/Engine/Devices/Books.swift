@@ -169,7 +169,19 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
     }
 }
 
-extension DiscardReason: CountedCase {}
+extension DiscardReason: CountedCase {
+    package var place: Int {
+        switch self {
+        case .expired: 0
+        case .exhausted: 1
+        case .forceQuit: 2
+        case .unregistered: 3
+        case .cancelled: 4
+        case .replaced: 5
+        }
+    }
+}
+
 extension WakeOutcome: CountedCase {}
 extension TaskKind: CountedCase {}
 extension TaskOutcome: CountedCase {}
@@ -186,7 +198,7 @@ package struct TaskBooks: Hashable, Sendable {
     /// Requests that were cancelled while they waited.
     package var cancelled: Int64 = 0
     /// By reason.
-    package var discarded = PerCase<TaskDiscardReason>()
+    package var discarded = PerCase<DiscardReason>()
     /// Requests that wait, by kind.
     package var waiting = PerCase<TaskKind>()
     /// Requests whose wake is in flight, by kind.
@@ -218,7 +230,7 @@ package struct SessionBooks: Hashable, Sendable {
     package var refused: Int64 = 0
     package var completed: Int64 = 0
     /// By reason.
-    package var discarded = PerCase<TaskDiscardReason>()
+    package var discarded = PerCase<DiscardReason>()
     package var waiting: Int64 = 0
     package var inFlight: Int64 = 0
     /// Wakes that wait or are in flight.
@@ -260,7 +272,6 @@ extension Books {
 }
 
 extension TaskRefusal: CountedCase {}
-extension TaskDiscardReason: CountedCase {}
 /// How much there is at one time, in the books that gateways share: no process has all of it in its memory.
 ///
 /// Zero in the books of an engine that does not share its store.
@@ -327,7 +338,7 @@ extension Books {
         body(6, &self.inFlight)
         body(7, &self.launched)
         body(8, &self.registered)
-        self.discarded.visit(1) { body($0, &$1) }
+        self.discarded.visit(1, DiscardReason.ofPushes) { body($0, &$1) }
         self.results.visit(2) { body($0, &$1) }
         for hold in Hold.ofPushes { body(3 << 8 | UInt16(hold.pushCode), &self.held[hold]) }
         self.stock.visit(body)
@@ -352,7 +363,7 @@ extension TaskBooks {
         body(13, &self.cancelled)
         self.submitted.visit(5) { body($0, &$1) }
         self.refused.visit(6) { body($0, &$1) }
-        self.discarded.visit(7) { body($0, &$1) }
+        self.discarded.visit(7, DiscardReason.ofTasks) { body($0, &$1) }
         self.waiting.visit(8) { body($0, &$1) }
         self.inFlight.visit(9) { body($0, &$1) }
         for hold in Hold.ofTasks { body(10 << 8 | UInt16(hold.taskCode), &self.held[hold]) }
@@ -367,13 +378,18 @@ extension SessionBooks {
         body(17, &self.waiting)
         body(18, &self.inFlight)
         body(19, &self.wakes)
-        self.discarded.visit(11) { body($0, &$1) }
+        self.discarded.visit(11, DiscardReason.ofTasks) { body($0, &$1) }
     }
 }
 
-extension PerCase where Case: StoredCase {
-    /// Calls `body` with the count of each case and its code: that of the list in the upper byte.
-    fileprivate mutating func visit(_ list: UInt8, _ body: (UInt16, inout Int64) -> Void) {
-        for key in Case.allCases { body(UInt16(list) << 8 | UInt16(key.storedCode), &self[key]) }
+extension PerCase {
+    /// Calls `body` with the count of each case and its code: that of the list in the upper byte, its place in `keys`
+    /// from 1 on in the lower.
+    fileprivate mutating func visit(
+        _ list: UInt8,
+        _ keys: [Case] = Case.allCases,
+        _ body: (UInt16, inout Int64) -> Void
+    ) {
+        for (place, key) in keys.enumerated() { body(UInt16(list) << 8 | UInt16(place + 1), &self[key]) }
     }
 }

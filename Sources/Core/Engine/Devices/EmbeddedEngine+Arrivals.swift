@@ -330,8 +330,8 @@ extension EmbeddedEngine {
     }
 
     /// A request, or the transfers of a session, were discarded.
-    func noteDiscarded(_ task: BackgroundTask, _ reason: TaskDiscardReason, _ device: DeviceIndex) {
-        self.noteDropped(task, TaskDrop(reason), device) { books in
+    func noteDiscarded(_ task: BackgroundTask, _ reason: DiscardReason, _ device: DeviceIndex) {
+        self.noteDropped(task, reason, device) { books in
             if task.kind == .urlSession {
                 books.sessions.discarded[reason] += Int64(clamping: task.transfers)
             } else {
@@ -342,11 +342,11 @@ extension EmbeddedEngine {
 
     private func noteDropped(
         _ task: BackgroundTask,
-        _ drop: TaskDrop,
+        _ drop: DiscardReason,
         _ device: DeviceIndex,
         _ count: (inout Books) -> Void
     ) {
         self.count(self.devices[device].topic, count)
-        self.remember(device, .taskDropped(task.kind, drop), name: self.text(task, device))
+        self.remember(device, .discard(LaunchKind(task.kind), drop), name: self.text(task, device))
     }
 }

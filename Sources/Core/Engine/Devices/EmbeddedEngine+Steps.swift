@@ -102,7 +102,7 @@ extension EmbeddedEngine {
     func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex) {
         self.count(self.devices[device].topic) { $0.discarded[reason] += 1 }
         let content = PushContent(push)
-        self.remember(device, .discard(reason), content?.apnsID)
+        self.remember(device, .discard(.push, reason), content?.apnsID)
         if let content { self.memory.letGo(content, self.devices[device].topic) }
     }
 

@@ -178,10 +178,10 @@ extension EmbeddedEngine {
             let seconds = UInt16(clamping: (deadline.milliseconds - self.now.milliseconds + 999) / 1000)
             switch inFlight {
             case .push:
-                let push = self.devices[device].state.inFlight?.push
-                self.remember(device, .extended(seconds: seconds), push.flatMap { PushContent($0.handle)?.apnsID })
+                let content = self.devices[device].state.inFlight.flatMap { PushContent($0.push.handle) }
+                self.remember(device, .extended(.push, seconds: seconds), content?.apnsID)
             case .task(let wake):
-                let event = HistoryEvent.Kind.taskExtended(wake.task.kind, seconds: seconds)
+                let event = HistoryEvent.Kind.extended(LaunchKind(wake.task.kind), seconds: seconds)
                 self.remember(device, event, name: self.text(wake.task, device))
             }
             self.reconcile(device)
@@ -274,7 +274,7 @@ extension EmbeddedEngine {
         guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
         self.remember(
             device,
-            .launch(attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
+            .launch(.push, attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
             PushContent(push.handle)?.apnsID,
             wake: id
         )
@@ -299,7 +299,7 @@ extension EmbeddedEngine {
         self.noteEnd(before.wake, .push(outcome), launchedAt: launchedAt, device)
         let content = before.state.inFlight.flatMap { PushContent($0.push.handle) }
         let heir = self.heir(device, action)
-        self.remember(device, .result(outcome), content?.apnsID, related: heir, wake: before.wake)
+        self.remember(device, .result(.push(outcome)), content?.apnsID, related: heir, wake: before.wake)
         switch action {
         case .completed(let push):
             self.count(before.topic) { $0.completed += 1 }
@@ -378,7 +378,7 @@ extension EmbeddedEngine {
         self.tasks.noteChange(device, row)
         self.wakes.launched(id, device)
         self.count(self.devices[device].topic) { $0.noteLaunch(LaunchKind(wake.task.kind)) }
-        let event = HistoryEvent.Kind.taskLaunch(wake.task.kind, attempt: UInt16(clamping: wake.task.attempts))
+        let event = HistoryEvent.Kind.launch(LaunchKind(wake.task.kind), attempt: UInt16(clamping: wake.task.attempts))
         self.remember(device, event, name: row.text(wake.task.name), wake: id)
         return id
     }
@@ -441,7 +441,7 @@ extension EmbeddedEngine {
         let flight = row.land(wake.task.arrival)
         self.tasks.noteChange(device, row)
         self.noteEnd(flight.wake, .task(wake.task.kind, outcome), launchedAt: wake.launchedAt, device)
-        let kind = HistoryEvent.Kind.taskResult(wake.task.kind, outcome)
+        let kind = HistoryEvent.Kind.result(.task(wake.task.kind, outcome))
         self.remember(device, kind, name: row.text(wake.task.name), wake: flight.wake)
         switch action {
         case .ended(let task):

@@ -7,21 +7,16 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case registered
         case removed
         case push(Disposition)
-        case launch(attempt: UInt16, coalesced: UInt16)
-        case result(WakeOutcome)
-        case discard(DiscardReason)
+        /// - `coalesced`: how many pushes were coalesced into the one launched; 0 of everything else.
+        case launch(LaunchKind, attempt: UInt16, coalesced: UInt16 = 0)
+        case result(LaunchOutcome)
+        /// A push, a request, or the transfers of a session, went without a result.
+        case discard(LaunchKind, DiscardReason)
         case conditions
         /// A worker was given more time for its wake, which then had so many seconds left.
-        case extended(seconds: UInt16)
-        /// A wake of a task or a session.
-        case taskLaunch(TaskKind, attempt: UInt16)
-        case taskResult(TaskKind, TaskOutcome)
+        case extended(LaunchKind, seconds: UInt16)
         /// A request was taken.
         case taskSubmitted(TaskKind, TaskDisposition)
-        /// A request, or the transfers of a session, went without a result.
-        case taskDropped(TaskKind, TaskDrop)
-        /// A worker was given more time for the wake of a task or a session, which then had so many seconds left.
-        case taskExtended(TaskKind, seconds: UInt16)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
         /// Nothing that happened: up to 32 bytes of the identifier, or of the session's name, that the next event has.
@@ -65,30 +60,10 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.at = at
         self.apnsID = apnsID
         self.related = related
-        self.code = kind.code
-        switch kind {
-        case .launch(let attempt, let coalesced): (self.attempt, self.coalesced) = (attempt, coalesced)
-        case .extended(let seconds): (self.attempt, self.coalesced) = (seconds, 0)
-        case .push:
-            (self.attempt, self.coalesced) = (UInt16(terms?.priority.rawValue ?? 0), terms?.lifetime.code ?? 0)
-        case .taskLaunch(let kind, let attempt): (self.attempt, self.coalesced) = (attempt, UInt16(kind.storedCode))
-        case .taskResult(let kind, let outcome):
-            (self.attempt, self.coalesced) = (0, UInt16(LaunchOutcome.task(kind, outcome).storedCode))
-        case .taskSubmitted(let kind, let disposition):
-            (self.attempt, self.coalesced) = (0, Self.code(kind, disposition.storedCode))
-        case .taskDropped(let kind, let drop):
-            (self.attempt, self.coalesced) = (0, Self.code(kind, drop.storedCode))
-        case .taskExtended(let kind, let seconds):
-            (self.attempt, self.coalesced) = (seconds, UInt16(kind.storedCode))
-        case .transfersFinished(let count): (self.attempt, self.coalesced) = (count, 0)
-        case .namePart(let length, let place): (self.attempt, self.coalesced) = (UInt16(length), UInt16(place))
-        case .registered, .removed, .result, .discard, .conditions: (self.attempt, self.coalesced) = (0, 0)
-        }
-    }
-
-    /// A kind and what is told of it in one number, the kind in the upper half of a byte.
-    private static func code(_ kind: TaskKind, _ lower: UInt8) -> UInt16 {
-        UInt16(kind.storedCode << 4 | lower)
+        let stored = kind.stored
+        self.code = stored.code
+        self.attempt = terms.map { UInt16($0.priority.rawValue) } ?? stored.attempt
+        self.coalesced = terms?.lifetime.code ?? stored.coalesced
     }
 
     /// An event from its stored parts; nil when no kind has this code, or not with these numbers.
@@ -159,38 +134,31 @@ extension HistoryEvent.Kind {
         code < 32 && Self.codes & (1 << UInt32(code)) != 0
     }
 
-    /// The number that stands for it in files; below 32, and for ever the same.
-    package var code: UInt8 {
+    /// The numbers that stand for it in files: its code, which is below 32 and for ever the same, and what goes with it.
+    package var stored: (code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch self {
-        case .registered: 1
-        case .removed: 2
-        case .conditions: 3
-        case .launch: 4
-        case .extended: 5
-        case .taskLaunch: 6
-        case .taskResult: 7
-        case .namePart: 13
-        case .taskSubmitted: 14
-        case .transfersFinished: 15
-        case .taskExtended: 21
-        case .taskDropped: 28
-        case .push(.launched): 8
-        case .push(.scheduled): 9
-        case .push(.coalesced): 10
-        case .push(.discarded): 11
-        case .push(.noWake): 12
-        case .result(.newData): 16
-        case .result(.noData): 17
-        case .result(.failed): 18
-        case .result(.expired): 19
-        case .result(.lost): 20
-        case .discard(.expired): 24
-        case .discard(.exhausted): 25
-        case .discard(.forceQuit): 26
-        case .discard(.unregistered): 27
-        case .discard(.cancelled): 29
+        case .registered: (1, 0, 0)
+        case .removed: (2, 0, 0)
+        case .conditions: (3, 0, 0)
+        case .launch(.push, let attempt, let coalesced): (4, attempt, coalesced)
+        case .launch(let kind, let attempt, _): (6, attempt, Self.numbers(kind))
+        case .extended(.push, let seconds): (5, seconds, 0)
+        case .extended(let kind, let seconds): (21, seconds, Self.numbers(kind))
+        case .push(let disposition): (7 + disposition.storedCode, 0, 0)
+        case .result(.push(let outcome)): (15 + outcome.storedCode, 0, 0)
+        case .result(let outcome): (7, 0, UInt16(outcome.storedCode))
+        case .discard(.push, .cancelled): (29, 0, 0)
+        case .discard(.push, let reason): (23 + DiscardReason.ofPushes.code(reason), 0, 0)
+        case .discard(let kind, let reason):
+            (28, 0, Self.numbers(kind) << 4 | UInt16(DiscardReason.ofRequests.code(reason)))
+        case .taskSubmitted(let kind, let disposition):
+            (14, 0, UInt16(kind.storedCode << 4 | disposition.storedCode))
+        case .transfersFinished(let count): (15, count, 0)
+        case .namePart(let length, let place): (13, UInt16(length), UInt16(place))
         }
     }
+
+    private static func numbers(_ kind: LaunchKind) -> UInt16 { UInt16(kind.task?.storedCode ?? 0) }
 
     /// The kind that a code stands for with these numbers; nil when it stands for none.
     package init?(code: UInt8, attempt: UInt16, coalesced: UInt16) {
@@ -198,24 +166,24 @@ extension HistoryEvent.Kind {
         case 1: self = .registered
         case 2: self = .removed
         case 3: self = .conditions
-        case 4: self = .launch(attempt: attempt, coalesced: coalesced)
-        case 5: self = .extended(seconds: attempt)
+        case 4: self = .launch(.push, attempt: attempt, coalesced: coalesced)
+        case 5: self = .extended(.push, seconds: attempt)
         case 6, 7, 13, 14, 15, 21, 28: self.init(boundCode: code, attempt: attempt, coalesced: coalesced)
         case 8: self = .push(.launched)
         case 9: self = .push(.scheduled)
         case 10: self = .push(.coalesced)
         case 11: self = .push(.discarded)
         case 12: self = .push(.noWake)
-        case 16: self = .result(.newData)
-        case 17: self = .result(.noData)
-        case 18: self = .result(.failed)
-        case 19: self = .result(.expired)
-        case 20: self = .result(.lost)
-        case 24: self = .discard(.expired)
-        case 25: self = .discard(.exhausted)
-        case 26: self = .discard(.forceQuit)
-        case 27: self = .discard(.unregistered)
-        case 29: self = .discard(.cancelled)
+        case 16: self = .result(.push(.newData))
+        case 17: self = .result(.push(.noData))
+        case 18: self = .result(.push(.failed))
+        case 19: self = .result(.push(.expired))
+        case 20: self = .result(.push(.lost))
+        case 24: self = .discard(.push, .expired)
+        case 25: self = .discard(.push, .exhausted)
+        case 26: self = .discard(.push, .forceQuit)
+        case 27: self = .discard(.push, .unregistered)
+        case 29: self = .discard(.push, .cancelled)
         default: return nil
         }
     }
@@ -223,34 +191,32 @@ extension HistoryEvent.Kind {
     /// The kind that a code stands for with some numbers alone; nil when it stands for none with these.
     private init?(boundCode: UInt8, attempt: UInt16, coalesced: UInt16) {
         guard let stored = UInt8(exactly: coalesced) else { return nil }
-        let isAlone = attempt == 0
-        switch boundCode {
-        case 6:
-            guard let task = TaskKind(storedCode: stored) else { return nil }
-            self = .taskLaunch(task, attempt: attempt)
-        case 7:
-            guard isAlone, case .task(let task, let outcome)? = LaunchOutcome(storedCode: stored) else { return nil }
-            self = .taskResult(task, outcome)
-        case 13:
+        // The kind of task alone, or in the upper half.
+        let (whole, upper) = (TaskKind(storedCode: stored), TaskKind(storedCode: stored >> 4))
+        switch (boundCode, attempt) {
+        case (6, _):
+            guard let whole else { return nil }
+            self = .launch(LaunchKind(whole), attempt: attempt)
+        case (7, 0):
+            guard upper != nil, let outcome = LaunchOutcome(storedCode: stored) else { return nil }
+            self = .result(outcome)
+        case (13, _):
             guard let length = UInt8(exactly: attempt), stored < NameParts.count(ofBytes: Int(length)) else {
                 return nil
             }
             self = .namePart(length: length, place: stored)
-        case 14:
-            guard isAlone, let task = TaskKind(storedCode: stored >> 4),
-                let disposition = TaskDisposition(storedCode: stored & 0xF)
-            else { return nil }
-            self = .taskSubmitted(task, disposition)
-        case 15:
+        case (14, 0):
+            guard let upper, let disposition = TaskDisposition(storedCode: stored & 0xF) else { return nil }
+            self = .taskSubmitted(upper, disposition)
+        case (15, _):
             guard stored == 0 else { return nil }
             self = .transfersFinished(count: attempt)
-        case 21:
-            guard let task = TaskKind(storedCode: stored) else { return nil }
-            self = .taskExtended(task, seconds: attempt)
-        case 28:
-            guard isAlone, let task = TaskKind(storedCode: stored >> 4), let drop = TaskDrop(storedCode: stored & 0xF)
-            else { return nil }
-            self = .taskDropped(task, drop)
+        case (21, _):
+            guard let whole else { return nil }
+            self = .extended(LaunchKind(whole), seconds: attempt)
+        case (28, 0):
+            guard let upper, let reason = DiscardReason.ofRequests.element(code: stored & 0xF) else { return nil }
+            self = .discard(LaunchKind(upper), reason)
         default: return nil
         }
     }
@@ -445,11 +411,11 @@ extension HistoryEvent.Kind {
     /// Of what happened to a task or a session its kind, which an event with a name before it has; else nil.
     package var task: TaskKind? {
         switch self {
-        case .taskLaunch(let kind, _), .taskResult(let kind, _), .taskSubmitted(let kind, _), .taskDropped(let kind, _),
-            .taskExtended(let kind, _):
-            kind
+        case .launch(let kind, _, _), .discard(let kind, _), .extended(let kind, _): kind.task
+        case .result(let outcome): outcome.kind.task
+        case .taskSubmitted(let kind, _): kind
         case .transfersFinished: .urlSession
-        case .registered, .removed, .push, .launch, .result, .discard, .conditions, .extended, .namePart: nil
+        case .registered, .removed, .push, .conditions, .namePart: nil
         }
     }
 }

@@ -1,4 +1,4 @@
-import Policy
+package import Policy
 
 /// A case that records keep as one byte, which never changes its meaning.
 package protocol StoredCase: CaseIterable {
@@ -11,6 +11,14 @@ extension StoredCase {
         guard let found = Self.allCases.first(where: { $0.storedCode == storedCode }) else { return nil }
         self = found
     }
+}
+
+extension Array where Element: Equatable {
+    /// The code of an element, where the place of each is its code, from 1 on; 0 when it is not there.
+    func code(_ element: Element) -> UInt8 { self.firstIndex(of: element).map { UInt8($0) + 1 } ?? 0 }
+
+    /// The element with this code; nil when there is none.
+    func element(code: UInt8) -> Element? { 1...self.count ~= Int(code) ? self[Int(code) - 1] : nil }
 }
 
 extension WakeOutcome: StoredCase {
@@ -59,18 +67,6 @@ extension TaskDisposition: StoredCase {
     }
 }
 
-extension TaskDrop: StoredCase {
-    package var storedCode: UInt8 {
-        switch self {
-        case .replaced: 1
-        case .cancelled: 2
-        case .exhausted: 3
-        case .forceQuit: 4
-        case .unregistered: 5
-        }
-    }
-}
-
 extension LaunchOutcome {
     /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
     /// lower.
@@ -95,16 +91,9 @@ extension LaunchOutcome {
     }
 }
 
-extension DiscardReason: StoredCase {
-    package var storedCode: UInt8 {
-        switch self {
-        case .expired: 1
-        case .exhausted: 2
-        case .forceQuit: 3
-        case .unregistered: 4
-        case .cancelled: 5
-        }
-    }
+extension DiscardReason {
+    /// The reasons that requests and sessions can have, in the order of the codes by which events keep them, from 1 on.
+    package static let ofRequests: [DiscardReason] = [.replaced, .cancelled, .exhausted, .forceQuit, .unregistered]
 }
 
 extension TaskRefusal: StoredCase {
@@ -115,17 +104,6 @@ extension TaskRefusal: StoredCase {
         case .notForeground: 3
         case .tooManyPendingTaskRequests: 4
         case .immediateRunIneligible: 5
-        }
-    }
-}
-
-extension TaskDiscardReason: StoredCase {
-    package var storedCode: UInt8 {
-        switch self {
-        case .exhausted: 1
-        case .forceQuit: 2
-        case .cancelled: 3
-        case .unregistered: 4
         }
     }
 }

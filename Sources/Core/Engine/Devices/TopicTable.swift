@@ -293,7 +293,7 @@ extension Topic {
         ] {
             buffer.appendLittleEndian(count)
         }
-        Self.store(self.books.discarded, leavingOut: [.cancelled], to: &buffer)
+        Self.store(self.books.discarded, DiscardReason.ofPushes, leavingOut: [.cancelled], to: &buffer)
         Self.store(self.books.results, to: &buffer)
         for kind in TaskKind.allCases where self.books.tasks.launched[kind] > 0 {
             buffer.append(kind.storedCode)
@@ -312,7 +312,7 @@ extension Topic {
         buffer.appendLittleEndian(requests.cancelled)
         self.store(requests.submitted, to: &buffer)
         self.store(requests.refused, to: &buffer)
-        self.store(requests.discarded, to: &buffer)
+        self.store(requests.discarded, DiscardReason.ofTasks, to: &buffer)
     }
 
     private static func store(_ sessions: SessionBooks, to buffer: inout ByteBuffer) {
@@ -321,7 +321,7 @@ extension Topic {
         buffer.appendLittleEndian(sessions.finished)
         buffer.appendLittleEndian(sessions.refused)
         buffer.appendLittleEndian(sessions.completed)
-        self.store(sessions.discarded, to: &buffer)
+        self.store(sessions.discarded, DiscardReason.ofTasks, to: &buffer)
     }
 
     /// What `store` wrote of a topic.
@@ -341,7 +341,7 @@ extension Topic {
         books.completed = reader.count()
         books.coalesced = reader.count()
         books.launched = reader.count()
-        guard Self.read(&books.discarded, &reader), Self.read(&books.results, &reader),
+        guard Self.read(&books.discarded, &reader, DiscardReason.ofPushes), Self.read(&books.results, &reader),
             Self.readParts(&books, &stored.isPaused, &reader), reader.isWhole,
             String(validating: stored.name, as: UTF8.self) != nil
         else { return nil }
@@ -385,7 +385,7 @@ extension Topic {
         requests.replaced = reader.count()
         requests.cancelled = reader.count()
         return self.read(&requests.submitted, &reader) && self.read(&requests.refused, &reader)
-            && self.read(&requests.discarded, &reader) && requests != TaskBooks()
+            && self.read(&requests.discarded, &reader, DiscardReason.ofTasks) && requests != TaskBooks()
     }
 
     private static func read(_ sessions: inout SessionBooks, _ reader: inout RecordReader) -> Bool {
@@ -393,26 +393,32 @@ extension Topic {
         sessions.finished = reader.count()
         sessions.refused = reader.count()
         sessions.completed = reader.count()
-        return self.read(&sessions.discarded, &reader) && sessions != SessionBooks()
+        return self.read(&sessions.discarded, &reader, DiscardReason.ofTasks) && sessions != SessionBooks()
     }
 
+    /// - `keys`: the cases in the order of their codes, which count from 1.
     /// - `later`: cases that are left out while nothing is counted of them.
-    private static func store<Case: StoredCase>(
+    private static func store<Case>(
         _ counts: PerCase<Case>,
+        _ keys: [Case] = Case.allCases,
         leavingOut later: [Case] = [],
         to buffer: inout ByteBuffer
     ) {
-        let keys = Case.allCases.filter { counts[$0] != 0 || !later.contains($0) }
-        buffer.append(UInt8(keys.count))
-        for key in keys {
-            buffer.append(key.storedCode)
+        let kept = keys.filter { counts[$0] != 0 || !later.contains($0) }
+        buffer.append(UInt8(kept.count))
+        for key in kept {
+            buffer.append(keys.code(key))
             buffer.appendLittleEndian(counts[key])
         }
     }
 
-    private static func read<Case: StoredCase>(_ counts: inout PerCase<Case>, _ reader: inout RecordReader) -> Bool {
+    private static func read<Case>(
+        _ counts: inout PerCase<Case>,
+        _ reader: inout RecordReader,
+        _ keys: [Case] = Case.allCases
+    ) -> Bool {
         for _ in 0..<reader.integer(UInt8.self) {
-            guard let key = Case(storedCode: reader.integer()) else { return false }
+            guard let key = keys.element(code: reader.integer()) else { return false }
             counts[key] = reader.count()
         }
         return true

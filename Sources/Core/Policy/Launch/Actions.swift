@@ -50,11 +50,18 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
     case limitReached(Instant)
 }
 
-/// Why an accepted push was dropped.
+/// Why a push, a request or the transfers of a session went without a result.
 package enum DiscardReason: String, Sendable, CaseIterable {
     case expired, exhausted, forceQuit, unregistered
     /// A person dropped it.
     case cancelled
+    /// A later request of the same identifier took its place. It is counted apart.
+    case replaced
+
+    /// The reasons that a push can have.
+    package static let ofPushes: [DiscardReason] = [.expired, .exhausted, .forceQuit, .unregistered, .cancelled]
+    /// The reasons by which tasks and sessions are counted.
+    package static let ofTasks: [DiscardReason] = [.exhausted, .forceQuit, .cancelled, .unregistered]
 }
 
 /// How the worker's part of a task ended, as the worker says it.
@@ -77,11 +84,6 @@ package enum TaskRefusal: String, Error, Sendable, CaseIterable {
     case notForeground = "NotForeground"
     case tooManyPendingTaskRequests = "TooManyPendingTaskRequests"
     case immediateRunIneligible = "ImmediateRunIneligible"
-}
-
-/// Why a request or the transfers of a session were dropped.
-package enum TaskDiscardReason: String, Sendable, CaseIterable {
-    case exhausted, forceQuit, cancelled, unregistered
 }
 
 /// What became of a request that was submitted.
@@ -122,7 +124,7 @@ package enum TaskEndedAction: Hashable, Sendable {
     /// What waits for the session took its transfers up.
     case takenUp(BackgroundTask)
     /// The task is dropped; `replaced`, which waited for the same and is older, gave way to it.
-    case discarded(BackgroundTask, TaskDiscardReason, replaced: BackgroundTask?)
+    case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
 /// What a cancellation did, in the order in which it happened.

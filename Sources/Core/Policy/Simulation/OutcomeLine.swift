@@ -72,7 +72,7 @@ package struct TaskLine: Hashable, Sendable {
         /// - `transfers`: how many the wake of a session stands for.
         case launch(TaskKind, transfers: UInt64, attempt: UInt32)
         case result(TaskOutcome)
-        case discard(TaskDiscardReason)
+        case discard(DiscardReason)
     }
 
     /// What the submitter is told of a request.
@@ -239,7 +239,7 @@ package struct Summary: Hashable, Sendable {
         package var replaced = 0
         /// While they waited.
         package var cancelled = 0
-        package var discarded: [TaskDiscardReason: Int] = [:]
+        package var discarded: [DiscardReason: Int] = [:]
         package var results: [TaskOutcome: Int] = [:]
         package var waiting = 0
         package var inFlight = 0
@@ -250,7 +250,7 @@ package struct Summary: Hashable, Sendable {
         package var finished = 0
         package var refused = 0
         package var completed = 0
-        package var discarded: [TaskDiscardReason: Int] = [:]
+        package var discarded: [DiscardReason: Int] = [:]
         package var results: [TaskOutcome: Int] = [:]
         package var waiting = 0
         package var inFlight = 0
@@ -272,7 +272,7 @@ package struct Summary: Hashable, Sendable {
         var counters: [(String, Int)] = [("accepted", self.accepted), ("launched", self.launched)]
         counters += WakeOutcome.allCases.map { ("results.\($0.rawValue)", self.results[$0] ?? 0) }
         counters += [("completed", self.completed), ("coalesced", self.coalesced)]
-        counters += DiscardReason.allCases.map { ("discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += DiscardReason.ofPushes.map { ("discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
         counters += self.tasks.counters + self.sessions.counters
         counters.removeAll { $0.1 == 0 }
         counters += [("pending", self.pending), ("inFlight", self.inFlight)]
@@ -295,7 +295,7 @@ extension Summary.Tasks {
         var counters = [("tasks.submitted", self.submitted)]
         counters += TaskRefusal.allCases.map { ("tasks.refused.\($0.rawValue)", self.refused[$0] ?? 0) }
         counters += [("tasks.replaced", self.replaced), ("tasks.cancelled", self.cancelled)]
-        counters += TaskDiscardReason.allCases.map { ("tasks.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += DiscardReason.ofTasks.map { ("tasks.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
         counters += TaskOutcome.allCases.map { ("tasks.results.\($0.rawValue)", self.results[$0] ?? 0) }
         counters += [("tasks.waiting", self.waiting), ("tasks.inFlight", self.inFlight)]
         return counters
@@ -306,7 +306,7 @@ extension Summary.Sessions {
     fileprivate var counters: [(String, Int)] {
         var counters = [("sessions.finished", self.finished), ("sessions.refused", self.refused)]
         counters += [("sessions.completed", self.completed)]
-        counters += TaskDiscardReason.allCases.map { ("sessions.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
+        counters += DiscardReason.ofTasks.map { ("sessions.discarded.\($0.rawValue)", self.discarded[$0] ?? 0) }
         counters += TaskOutcome.allCases.map { ("sessions.results.\($0.rawValue)", self.results[$0] ?? 0) }
         counters += [("sessions.waiting", self.waiting), ("sessions.inFlight", self.inFlight)]
         return counters

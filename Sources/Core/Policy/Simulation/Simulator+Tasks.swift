@@ -117,7 +117,7 @@ extension Simulator {
 
     mutating func discard(
         _ task: BackgroundTask,
-        _ reason: TaskDiscardReason,
+        _ reason: DiscardReason,
         _ device: Int,
         _ now: Instant,
         _ output: (Line) -> Void

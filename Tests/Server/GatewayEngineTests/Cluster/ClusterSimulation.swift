@@ -329,7 +329,7 @@ extension ClusterSimulation {
         for (wake, known) in self.clients.wakes {
             guard let place = log.ends[wake], let launch = log.launches[wake] else { continue }
             let device = HistoryEvent.device(of: known.device, EngineRig.historyKey)
-            let isLost = log.commits[place].events.contains { $0.device == device && $0.kind == .result(.lost) }
+            let isLost = log.commits[place].events.contains { $0.device == device && $0.kind == .result(.push(.lost)) }
             guard isLost else { continue }
             lost.insert(wake)
             let death = log.deaths[log.commits[launch].gateway] ?? .max

@@ -131,7 +131,7 @@ struct ClusterLedger {
             ("launched", self.books.launched, counted.launched),
             ("registered", self.books.registered, counted.registered),
         ]
-        let discards = DiscardReason.allCases.map {
+        let discards = DiscardReason.ofPushes.map {
             ("discarded \($0)", self.books.discarded[$0], counted.discarded[$0])
         }
         let results = WakeOutcome.allCases.map { ("ended \($0)", self.books.results[$0], counted.results[$0]) }
@@ -155,31 +155,29 @@ struct ClusterLedger {
         case .registered: self.register(&device, true)
         case .removed: self.register(&device, false)
         case .push(let disposition): self.accept(event, disposition)
-        case .launch:
+        case .launch(.push, _, _):
             self.books.launched += 1
             self.launchShort(&device)
             if let push = event.apnsID { self.launch(push) }
-        case .result(let outcome):
+        case .launch(let kind, _, _): if kind.lane == .short { self.launchShort(&device) }
+        case .result(.push(let outcome)):
             self.books.results[outcome] += 1
             self.endShort(&device)
             if let push = event.apnsID {
                 if !Self.isOfDeadGateway(event, commit, log) { self.pushes[push]?.attempts += 1 }
                 self.landed(push, outcome, heir: event.related)
             }
-        case .discard(let reason):
+        case .result(.task(let kind, _)): if kind.lane == .short { self.endShort(&device) }
+        case .discard(.push, let reason):
             guard let push = event.apnsID else { break }
             if reason == .exhausted, let attempts = self.pushes[push]?.attempts, attempts < self.attemptsMax {
                 self.wrong("a push is given up after \(attempts) attempts: others died with their gateways")
             }
             self.end(push, .discarded(reason))
-        case .taskLaunch(let kind, _): if Self.isShort(kind) { self.launchShort(&device) }
-        case .taskResult(let kind, _): if Self.isShort(kind) { self.endShort(&device) }
-        case .conditions, .extended, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        case .discard, .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: break
         }
         self.devices[event.device] = device
     }
-
-    private static func isShort(_ kind: TaskKind) -> Bool { kind == .appRefresh || kind == .urlSession }
 
     /// Whether a device's wake that a commit ended was given by a gateway that had been found dead by then.
     private static func isOfDeadGateway(

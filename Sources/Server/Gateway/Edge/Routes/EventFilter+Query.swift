@@ -9,8 +9,7 @@ extension EventFilter {
     package static let outcomes: [String] = {
         let first = LiveEvent.Kind.allCases.map(\.rawValue) + Disposition.allCases.map { "\($0.name)" }
         let results = WakeOutcome.allCases.map(\.rawValue) + TaskOutcome.allCases.map(\.rawValue)
-        let drops = DiscardReason.allCases.map(\.rawValue) + TaskDrop.allCases.map(\.rawValue)
-        return first + results + drops + APNSReason.allCases.map(\.rawValue)
+        return first + results + DiscardReason.allCases.map(\.rawValue) + APNSReason.allCases.map(\.rawValue)
     }()
 
     /// The query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused`.

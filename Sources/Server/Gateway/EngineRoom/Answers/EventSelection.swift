@@ -10,9 +10,9 @@ package struct EventSelection: Sendable {
 
         func contains(_ kind: HistoryEvent.Kind) -> Bool {
             switch kind {
-            case .push, .launch, .result, .discard, .extended: self == .push
-            case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished:
-                self == .task
+            case .push: self == .push
+            case .launch, .result, .discard, .extended, .taskSubmitted, .transfersFinished:
+                self == (kind.task == nil ? .push : .task)
             case .conditions: self == .conditions
             case .registered, .removed, .namePart: false
             }

@@ -23,19 +23,11 @@ extension HistoryEntry {
         }
         writer.key("detail")
         writer.optional(detail) { writer, detail in writer.string(detail) }
-        if self.isLaunch, let number = policies.number(at: self.event.at) {
+        if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
             writer.key("policyVersion")
             writer.integer(number)
         }
         writer.endObject()
-    }
-
-    private var isLaunch: Bool {
-        switch self.event.kind {
-        case .launch, .taskLaunch: true
-        case .registered, .removed, .push, .result, .discard, .conditions, .extended: false
-        case .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: false
-        }
     }
 
     private var text: (name: StaticString, detail: String?) {
@@ -43,16 +35,14 @@ extension HistoryEntry {
         case .registered: ("registered", nil)
         case .removed: ("removed", nil)
         case .push(let disposition): ("push", "\(disposition.name)")
-        case .launch(let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
-        case .result(let outcome): ("result", outcome.rawValue)
-        case .discard(let reason): ("discard", reason.rawValue)
+        case .launch(.push, let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
+        case .launch(_, let attempt, _): ("launch", "attempt \(attempt)")
+        case .result(let outcome): ("result", outcome.name)
+        case .discard(_, let reason): ("discard", reason.rawValue)
         case .conditions: ("conditions", nil)
-        case .extended(let seconds), .taskExtended(_, let seconds): ("extended", "\(seconds) s left")
+        case .extended(_, let seconds): ("extended", "\(seconds) s left")
         case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
-        case .taskLaunch(_, let attempt): ("launch", "attempt \(attempt)")
-        case .taskResult(_, let outcome): ("result", outcome.rawValue)
-        case .taskDropped(_, let drop): ("discard", drop.rawValue)
         // Entries are made of whole names.
         case .namePart: ("name", nil)
         }

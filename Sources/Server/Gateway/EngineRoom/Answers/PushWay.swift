@@ -43,8 +43,8 @@ struct PushWay {
             switch event.kind {
             case .push: self.end(.coalesced(into: other), event)
             case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
-            case .registered, .removed, .launch, .discard, .conditions, .extended: break
-            case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart:
+            case .registered, .removed, .launch, .discard, .conditions, .extended, .taskSubmitted, .transfersFinished,
+                .namePart:
                 break
             }
         }
@@ -61,24 +61,20 @@ struct PushWay {
             if let older = event.related {
                 self.steps.append(PushStep(at: event.at, event: "absorbed", other: older))
             }
-        case .launch(let attempt, let coalesced):
+        case .launch(_, let attempt, let coalesced):
             self.state = .inFlight
             let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
-            self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.rawValue))
-            switch outcome {
-            case .newData, .noData:
-                self.state = .completed
-                self.endedAt = event.at
-            case .failed, .expired, .lost: self.state = .pending
-            }
+            self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.name))
+            let isCompleted = outcome == .push(.newData) || outcome == .push(.noData)
+            self.state = isCompleted ? .completed : .pending
+            if isCompleted { self.endedAt = event.at }
             if let heir = event.related { self.end(.coalesced(into: heir), event) }
-        case .discard(let reason): self.end(.discarded(reason), event)
-        case .extended(let seconds):
+        case .discard(_, let reason): self.end(.discarded(reason), event)
+        case .extended(_, let seconds):
             self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
-        case .registered, .removed, .conditions: break
-        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        case .registered, .removed, .conditions, .taskSubmitted, .transfersFinished, .namePart: break
         }
     }
 

@@ -103,7 +103,7 @@ package struct Statistics: Sendable {
         writer.key("coalesced")
         writer.integer(self.books.coalesced)
         writer.key("discarded")
-        writer.counts(DiscardReason.allCases.map { ($0.rawValue, self.books.discarded[$0]) })
+        writer.counts(DiscardReason.ofPushes.map { ($0.rawValue, self.books.discarded[$0]) })
         writer.key("pending")
         writer.integer(self.books.pending)
         writer.key("inFlight")

@@ -40,7 +40,7 @@ struct EngineMetrics {
         text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
         text.value(.pushesCompleted, books.completed)
         text.value(.pushesCoalesced, books.coalesced)
-        text.values(.pushesDiscarded, DiscardReason.allCases.map { ($0.rawValue, books.discarded[$0]) })
+        text.values(.pushesDiscarded, DiscardReason.ofPushes.map { ($0.rawValue, books.discarded[$0]) })
         text.value(.pushesPending, books.pending)
         text.value(.pushesInFlight, books.inFlight)
         text.value(.pushesUnaccounted, books.accepted - books.accountedFor)

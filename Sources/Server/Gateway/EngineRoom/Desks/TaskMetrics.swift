@@ -64,7 +64,7 @@ struct TaskMetrics {
         TaskKind.requestable.map { ($0.rawValue, counts[$0]) }
     }
 
-    private static func byReason(_ counts: PerCase<TaskDiscardReason>) -> [(label: String, value: Int64)] {
-        TaskDiscardReason.allCases.map { ($0.rawValue, counts[$0]) }
+    private static func byReason(_ counts: PerCase<DiscardReason>) -> [(label: String, value: Int64)] {
+        DiscardReason.ofTasks.map { ($0.rawValue, counts[$0]) }
     }
 }

@@ -11,7 +11,7 @@ package struct PushQuestion: Hashable, Sendable {
 
     /// The words for what became of a push.
     package static let outcomes =
-        ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.allCases.map(\.rawValue)
+        ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue)
 
     /// nil for any.
     package var topic: String?

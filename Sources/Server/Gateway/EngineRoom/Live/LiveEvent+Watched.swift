@@ -31,35 +31,27 @@ extension LiveEvent {
         case .registered: .registered
         case .removed: .removed
         case .push: .push
-        case .launch, .taskLaunch: .launched
-        case .result, .taskResult: .result
-        case .discard, .taskDropped: .discarded
-        case .conditions, .extended, .taskSubmitted, .taskExtended, .transfersFinished, .namePart: nil
+        case .launch: .launched
+        case .result: .result
+        case .discard: .discarded
+        case .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: nil
         }
     }
 
     /// Says what an event has to say besides what it happened to.
     private mutating func tell(_ kind: HistoryEvent.Kind, _ watched: WatchedEvent) {
+        self.detail = kind.task.map { Self.name($0, watched.name) }
         switch kind {
         case .push(let disposition):
             self.disposition = "\(disposition.name)"
             self.detail = watched.related.map { "in place of \(Self.text($0))" }
-        case .launch(let attempt, let coalesced): self.detail = "attempt \(attempt), coalesced \(coalesced)"
+        case .launch(.push, let attempt, let coalesced): self.detail = "attempt \(attempt), coalesced \(coalesced)"
+        case .launch(_, let attempt, _): self.detail = self.detail.map { "\($0), attempt \(attempt)" }
         case .result(let outcome):
-            self.outcome = outcome.rawValue
-            self.detail = watched.related.map { "coalesced into \(Self.text($0))" }
-        case .discard(let reason): self.reason = reason.rawValue
-        case .taskLaunch(let task, let attempt):
-            self.detail = "\(Self.name(task, watched.name)), attempt \(attempt)"
-        case .taskResult(let task, let outcome):
-            self.outcome = outcome.rawValue
-            self.detail = Self.name(task, watched.name)
-        case .taskDropped(let task, let drop):
-            self.reason = drop.rawValue
-            self.detail = Self.name(task, watched.name)
-        case .registered, .removed, .conditions, .extended, .taskSubmitted, .taskExtended, .transfersFinished,
-            .namePart:
-            break
+            self.outcome = outcome.name
+            if let into = watched.related { self.detail = "coalesced into \(Self.text(into))" }
+        case .discard(_, let reason): self.reason = reason.rawValue
+        case .registered, .removed, .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: break
         }
     }
 

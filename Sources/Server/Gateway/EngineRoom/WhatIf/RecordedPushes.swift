@@ -35,17 +35,16 @@ struct RecordedPushes {
 
     private mutating func append(_ event: HistoryEvent, at wall: Int64) {
         switch event.kind {
-        case .push(.noWake), .registered, .removed: break
-        case .taskLaunch, .taskResult, .taskSubmitted, .taskDropped, .taskExtended, .transfersFinished, .namePart: break
+        case .push(.noWake), .registered, .removed, .taskSubmitted, .transfersFinished, .namePart: break
         case .push(let disposition):
             self.pushes.append(Push(at: event.at, terms: event.terms))
             self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)
             if event.related != nil { self.outcome.pushesCoalesced(1) }
-        case .launch(let attempt, let coalesced):
+        case .launch(.push, let attempt, let coalesced):
             self.launchedAt = event.at
             self.wasExtended = false
             self.outcome.launched(at: wall, attempt: Int(attempt), coalesced: Int(coalesced))
-        case .result(let result):
+        case .result(.push(let result)):
             if let launchedAt = self.launchedAt {
                 let delay = max(0, event.at.milliseconds - launchedAt.milliseconds)
                 self.answers.append(Answer(outcome: result, delay: delay, wasExtended: self.wasExtended))
@@ -53,9 +52,11 @@ struct RecordedPushes {
             }
             self.launchedAt = nil
             if event.related != nil { self.outcome.pushesCoalesced(1) }
-        case .discard: self.outcome.pushDiscarded()
+        case .discard(.push, _): self.outcome.pushDiscarded()
         case .conditions: self.conditionReports += 1
-        case .extended: self.wasExtended = true
+        case .extended(.push, _): self.wasExtended = true
+        // What becomes of tasks.
+        case .launch, .result, .discard, .extended: break
         }
     }
 }
