@@ -62,32 +62,23 @@ package struct Books: Hashable, Sendable {
         }
     }
 
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Books, _ sign: Int64) {
-        self.accepted &+= sign &* other.accepted
-        self.noWake &+= sign &* other.noWake
-        self.completed &+= sign &* other.completed
-        self.coalesced &+= sign &* other.coalesced
-        self.discarded.add(other.discarded, sign)
-        self.pending &+= sign &* other.pending
-        self.inFlight &+= sign &* other.inFlight
-        self.launched &+= sign &* other.launched
-        self.results.add(other.results, sign)
-        self.tasks.add(other.tasks, sign)
-        self.requests.add(other.requests, sign)
-        self.sessions.add(other.sessions, sign)
-        self.registered &+= sign &* other.registered
-        self.held.add(other.held, sign)
-        self.stock.add(other.stock, sign)
-    }
-
-    package static func += (left: inout Books, right: Books) { left.add(right, 1) }
+    package static func += (left: inout Books, right: Books) { left.combine(right, &+) }
 
     /// The counts of `left` beyond those of `right`.
     package static func - (left: Books, right: Books) -> Books {
         var difference = left
-        difference.add(right, -1)
+        difference.combine(right, &-)
         return difference
+    }
+
+    private mutating func combine(_ other: Books, _ operation: (Int64, Int64) -> Int64) {
+        var (other, others) = (other, [Int64]())
+        other.visit { others.append($1) }
+        var place = 0
+        self.visit { _, count in
+            count = operation(count, others[place])
+            place += 1
+        }
     }
 }
 
@@ -119,12 +110,6 @@ package struct TaskWakeBooks: Hashable, Sendable {
             case .urlSession: self.urlSession = newValue
             }
         }
-    }
-
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Self, _ sign: Int64) {
-        self.launched.add(other.launched, sign)
-        for kind in TaskKind.allCases { self[kind].add(other[kind], sign) }
     }
 }
 
@@ -161,12 +146,8 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
 
     package var sum: Int64 { self.counts.wrappedSum() }
 
-    package static func += (left: inout Self, right: Self) { left.add(right, 1) }
-
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Self, _ sign: Int64) {
-        self.counts &+= sign &* other.counts
-    }
+    package static func += (left: inout Self, right: Self) { left.counts &+= right.counts }
+    package static func -= (left: inout Self, right: Self) { left.counts &-= right.counts }
 }
 
 extension DiscardReason: CountedCase {
@@ -207,18 +188,6 @@ package struct TaskBooks: Hashable, Sendable {
     package var held = PerCase<Hold>()
 
     package init() {}
-
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Self, _ sign: Int64) {
-        self.submitted.add(other.submitted, sign)
-        self.refused.add(other.refused, sign)
-        self.replaced &+= sign &* other.replaced
-        self.cancelled &+= sign &* other.cancelled
-        self.discarded.add(other.discarded, sign)
-        self.waiting.add(other.waiting, sign)
-        self.inFlight.add(other.inFlight, sign)
-        self.held.add(other.held, sign)
-    }
 }
 
 /// What was counted of finished transfers, a wake standing for as many as it was launched for.
@@ -240,17 +209,6 @@ package struct SessionBooks: Hashable, Sendable {
 
     /// What `finished` must be equal to.
     package var accountedFor: Int64 { self.completed + self.discarded.sum + self.waiting + self.inFlight }
-
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Self, _ sign: Int64) {
-        self.finished &+= sign &* other.finished
-        self.refused &+= sign &* other.refused
-        self.completed &+= sign &* other.completed
-        self.discarded.add(other.discarded, sign)
-        self.waiting &+= sign &* other.waiting
-        self.inFlight &+= sign &* other.inFlight
-        self.wakes &+= sign &* other.wakes
-    }
 }
 
 extension Books {
@@ -284,15 +242,6 @@ package struct StockBooks: Hashable, Sendable {
     package var taskBytes: Int64 = 0
 
     package init() {}
-
-    package static func += (left: inout Self, right: Self) { left.add(right, 1) }
-
-    /// Adds `other` where `sign` is 1, and takes it away where it is -1.
-    mutating func add(_ other: Self, _ sign: Int64) {
-        self.devices &+= sign &* other.devices
-        self.contentBytes &+= sign &* other.contentBytes
-        self.taskBytes &+= sign &* other.taskBytes
-    }
 }
 
 /// How books are kept that gateways share: a version (1 byte), and each count that is not zero behind its code (2), as

@@ -227,7 +227,7 @@ extension Books {
         self.sessions.waiting += after.transfersWaiting - before.transfersWaiting
         self.sessions.inFlight += after.transfersInFlight - before.transfersInFlight
         self.sessions.wakes += after.sessionWakes - before.sessionWakes
-        self.requests.held.add(after.held, 1)
-        self.requests.held.add(before.held, -1)
+        self.requests.held += after.held
+        self.requests.held -= before.held
     }
 }

@@ -163,8 +163,7 @@ package final class StateExport {
             topics[place].stock.taskBytes = tasks[place]
         }
         var total = self.engine.totals
-        total.stock = StockBooks()
-        for books in topics { total.stock += books.stock }
+        total.stock = topics.reduce(into: Books()) { $0 += $1 }.stock
         return (total, topics)
     }
 
