@@ -75,7 +75,8 @@ package struct Explanation {
         writer.key("policySince")
         writer.moment(self.policy?.since, self.offset)
         writer.key("why")
-        writer.string(self.reasoning.sentence)
+        let reasoning = Reasoning(device: self.device, offset: self.offset)
+        writer.string(reasoning.push(self.webhook, self.workers, at: self.now))
     }
 
     private func writeUsage(to writer: inout JSONWriter) {
@@ -87,16 +88,6 @@ package struct Explanation {
         for hour in self.device.usage.habitualHours { writer.integer(hour) }
         writer.endArray()
         writer.endObject()
-    }
-
-    private var reasoning: Reasoning {
-        Reasoning(
-            device: self.device,
-            webhook: self.webhook,
-            workers: self.workers,
-            now: self.now,
-            offset: self.offset
-        )
     }
 
     /// When the budget window that is open now ends.

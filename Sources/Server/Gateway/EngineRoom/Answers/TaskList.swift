@@ -59,7 +59,7 @@ package struct TaskList {
         writer.integer(task.attempts)
         self.writeState(of: snapshot, to: &writer)
         writer.key("why")
-        writer.string(TaskReasoning(task: snapshot, device: self.device, offset: self.offset).sentence)
+        writer.string(Reasoning(device: self.device, offset: self.offset).task(snapshot))
     }
 
     /// What the request of its kind was submitted with.
