@@ -67,7 +67,7 @@ package struct Explanation {
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
         writer.key("tasks")
-        TaskList(self.device, self.offset).write(to: &writer)
+        TaskList(device: self.device, offset: self.offset).write(to: &writer)
         writer.key("usage")
         self.writeUsage(to: &writer)
         writer.key("policyVersion")
@@ -128,13 +128,8 @@ package struct Explanation {
 
 /// A device as a list of devices shows it.
 struct DeviceLine {
-    private let device: DeviceSnapshot
-    private let offset: WallOffset
-
-    init(_ device: DeviceSnapshot, _ offset: WallOffset) {
-        self.device = device
-        self.offset = offset
-    }
+    let device: DeviceSnapshot
+    let offset: WallOffset
 
     /// Appends an object.
     func write(to writer: inout JSONWriter) {

@@ -7,11 +7,6 @@ package struct TaskList {
     let device: DeviceSnapshot
     let offset: WallOffset
 
-    package init(_ device: DeviceSnapshot, _ offset: WallOffset) {
-        self.device = device
-        self.offset = offset
-    }
-
     /// Appends an object of both lists.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
@@ -155,13 +150,6 @@ package struct SubmittedTask: Hashable, Sendable {
     package let answer: TaskAnswer
     /// Wall clock minus policy time.
     let offset: WallOffset
-
-    package init(identifier: String, kind: TaskKind, answer: TaskAnswer, offset: WallOffset) {
-        self.identifier = identifier
-        self.kind = kind
-        self.answer = answer
-        self.offset = offset
-    }
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()

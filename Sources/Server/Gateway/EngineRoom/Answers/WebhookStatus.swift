@@ -36,11 +36,6 @@ package struct WebhookStatus: Hashable, Sendable {
     /// What went wrong last, in words.
     package var lastError: String?
 
-    package init(url: String, slots: Int) {
-        self.url = url
-        self.slots = slots
-    }
-
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("url")

@@ -68,7 +68,7 @@ struct TaskDesk {
     func list(_ name: Named<DeviceToken>) throws(APIError) -> Outcome {
         let snapshot = self.workspace.dispatcher.snapshot(try self.reach.registered(name))
         var writer = JSONWriter()
-        TaskList(snapshot, self.workspace.offset).write(to: &writer)
+        TaskList(device: snapshot, offset: self.workspace.offset).write(to: &writer)
         return .json(writer)
     }
 

@@ -41,7 +41,9 @@ extension Workspace {
         var list: TaskList?
         for var task in self.engine.tasks(filter, countMax: Self.tasksMax) {
             guard let device = self.engine.find(task.device) else { continue }
-            if list?.device.token != task.device { list = TaskList(self.engine.snapshot(device), self.offset) }
+            if list?.device.token != task.device {
+                list = TaskList(device: self.engine.snapshot(device), offset: self.offset)
+            }
             self.dispatcher.noteTakers(of: &task, device)
             list?.write(task, to: &writer)
         }
@@ -83,7 +85,7 @@ extension Workspace {
             guard let device = self.engine.find(token) else { continue }
             let snapshot = self.engine.snapshot(device)
             guard filter.takes(snapshot) else { continue }
-            DeviceLine(snapshot, self.offset).write(to: &writer)
+            DeviceLine(device: snapshot, offset: self.offset).write(to: &writer)
             count += 1
             guard count < question.limit else {
                 if token != search.tokens.last || search.isFull { next = token }
