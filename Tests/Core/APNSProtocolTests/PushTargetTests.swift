@@ -82,3 +82,198 @@ struct PushTargetTests {
         #expect(lower.hex == Self.token)
     }
 }
+
+@Suite("Payload of a push")
+struct PushPayloadTests {
+    /// An object of exactly `count` bytes.
+    private static func object(_ count: Int) -> [UInt8] {
+        [UInt8](("{\"a\":\"" + String(repeating: "x", count: count - 8) + "\"}").utf8)
+    }
+
+    @Test("4096 bytes are taken, one more is too large", arguments: PushType.allCases.map(Optional.some) + [nil])
+    func bounds(type: PushType?) {
+        var push = PushFixture()
+        if let type { push.set("apns-push-type", type.name.description) } else { push.remove("apns-push-type") }
+        let bound = type == .voip ? 5120 : 4096
+        push.body = Self.object(bound)
+        #expect(push.body.count == bound)
+        #expect(push.reason == nil)
+        push.body = Self.object(bound + 1)
+        #expect(push.reason == .payloadTooLarge)
+    }
+
+    @Test("An empty body is empty; a body that was cut short is too large whatever came of it")
+    func emptyAndCut() {
+        var push = PushFixture()
+        push.body = []
+        #expect(push.reason == .payloadEmpty)
+        push.isBodyCutShort = true
+        #expect(push.reason == .payloadTooLarge)
+        push.body = Self.object(100)
+        #expect(push.reason == .payloadTooLarge)
+    }
+
+    @Test("What is no JSON object counts as empty", arguments: ["[]", "1", "null", "\"a\"", "{", "{}}", " ", "hello"])
+    func notAnObject(text: String) {
+        var push = PushFixture()
+        push.body = [UInt8](text.utf8)
+        #expect(push.reason == .payloadEmpty)
+    }
+
+    @Test("Any object is accepted; content-available decides whether it wakes")
+    func wakes() throws {
+        for (text, wakes) in [
+            ("{}", false), ("{\"mdm\":\"magic\"}", false), ("{\"aps\":{}}", false),
+            ("{\"aps\":{\"alert\":\"x\",\"content-available\":1},\"own\":[1]}", true),
+            ("{\"aps\":{\"content-available\":0}}", false),
+        ] {
+            var push = PushFixture()
+            push.body = [UInt8](text.utf8)
+            let checked = try push.check().get()
+            #expect(checked.wakes == wakes && checked.warnings.isEmpty, "\(text)")
+        }
+    }
+
+    @Test("A wrong content-available is warned of, and in development priority 10 of a background push")
+    func warnings() throws {
+        var push = PushFixture()
+        push.set("apns-push-type", "background")
+        push.set("apns-priority", "10")
+        for (value, wrong) in [("1", false), ("0", false), ("true", true), ("1.0", true), ("\"1\"", true)] {
+            push.body = [UInt8]("{\"aps\":{\"content-available\":\(value)}}".utf8)
+            let expected: PushWarnings = wrong ? .contentAvailable : []
+            push.rules.isForDevelopment = false
+            #expect(try push.check().get().warnings == expected, "\(value)")
+            push.rules.isForDevelopment = true
+            let warnings = try push.check().get().warnings
+            #expect(warnings == expected.union(.backgroundPriority), "\(value)")
+            #expect(warnings.texts.count == (wrong ? 2 : 1))
+        }
+        push.set("apns-priority", "5")
+        push.body = [UInt8]("{\"aps\":{\"content-available\":1}}".utf8)
+        #expect(try push.check().get().warnings.isEmpty)
+        push.set("apns-push-type", "alert")
+        push.set("apns-priority", "10")
+        #expect(try push.check().get().warnings.isEmpty)
+    }
+}
+
+@Suite("Order of the checks of a push")
+struct PushCheckOrderTests {
+    /// One way to be refused, and what of the push it changes.
+    private struct Fault: Sendable {
+        var reason: APNSReason
+        var touches: Set<String>
+        var apply: @Sendable (inout PushFixture) -> Void
+
+        init(_ reason: APNSReason, _ touches: Set<String>, _ apply: @escaping @Sendable (inout PushFixture) -> Void) {
+            self.reason = reason
+            self.touches = touches
+            self.apply = apply
+        }
+    }
+
+    /// Every check in the order of the wire contract.
+    private static let faults: [Fault] = [
+        Fault(.methodNotAllowed, ["method"]) { $0.method = "GET" },
+        Fault(.badPath, ["prefix"]) { $0.prefix = "/3/devices/" },
+        Fault(.badPath, ["query"]) { $0.token += "?" },
+        Fault(.missingDeviceToken, ["prefix", "token", "query"]) { $0.token = "" },
+        Fault(.missingProviderToken, ["authentication"]) { $0.authentication = .missingProviderToken },
+        Fault(.duplicateHeaders, ["apns-request-id"]) {
+            $0.fields += [("apns-request-id", "1"), ("apns-request-id", "1")]
+        },
+        Fault(.badMessageId, ["apns-id"]) { $0.set("apns-id", "1") },
+        Fault(.badExpirationDate, ["apns-expiration"]) { $0.set("apns-expiration", "-1") },
+        Fault(.badPriority, ["apns-priority"]) { $0.set("apns-priority", "7") },
+        Fault(.badPriority, ["apns-priority", "apns-push-type"]) {
+            $0.rules.strictBackgroundPriority = true
+            $0.set("apns-priority", "10")
+        },
+        Fault(.invalidPushType, ["apns-push-type"]) { $0.set("apns-push-type", "silent") },
+        Fault(.badCollapseId, ["apns-collapse-id"]) {
+            $0.set("apns-collapse-id", String(repeating: "x", count: 65))
+        },
+        Fault(.missingTopic, ["apns-topic"]) { $0.remove("apns-topic") },
+        Fault(.badTopic, ["apns-topic"]) { $0.set("apns-topic", "a b") },
+        Fault(.topicDisallowed, ["authorization"]) { $0.authorization = .topicDisallowed },
+        Fault(.payloadEmpty, ["body"]) { $0.body = [] },
+        Fault(.payloadTooLarge, ["body"]) { $0.body = [UInt8](repeating: 0x20, count: 4097) },
+        Fault(.payloadEmpty, ["body"]) { $0.body = [UInt8]("[]".utf8) },
+        Fault(.badDeviceToken, ["token"]) { $0.token = "xyz" + $0.token.filter { $0 == "?" } },
+    ]
+
+    @Test("One fault is refused for itself")
+    func single() {
+        for (index, fault) in Self.faults.enumerated() {
+            var push = PushFixture()
+            fault.apply(&push)
+            #expect(push.reason == fault.reason, "fault \(index)")
+        }
+    }
+
+    @Test("Of two faults the earlier is named, in whatever order they were made")
+    func pairs() {
+        var count = 0
+        for (first, earlier) in Self.faults.enumerated() {
+            for (second, later) in Self.faults.enumerated().dropFirst(first + 1)
+            where earlier.touches.isDisjoint(with: later.touches) {
+                for order in [[earlier, later], [later, earlier]] {
+                    var push = PushFixture()
+                    for fault in order { fault.apply(&push) }
+                    #expect(push.reason == earlier.reason, "faults \(first) and \(second)")
+                }
+                count += 1
+            }
+        }
+        #expect(count > 130, "\(count) pairs")
+    }
+}
+
+@Suite("Reasons")
+struct APNSReasonTests {
+    /// Apple's table, under each status the reasons it lists.
+    private static let table: [Int: [String]] = [
+        400: [
+            "BadCollapseId", "BadDeviceToken", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic",
+            "DeviceTokenNotForTopic", "DuplicateHeaders", "IdleTimeout", "InvalidPushType", "MissingDeviceToken",
+            "MissingTopic", "PayloadEmpty", "TopicDisallowed",
+        ],
+        403: [
+            "BadCertificate", "BadCertificateEnvironment", "ExpiredProviderToken", "Forbidden",
+            "InvalidProviderToken", "MissingProviderToken", "UnrelatedKeyIdInToken", "BadEnvironmentKeyIdInToken",
+        ],
+        404: ["BadPath"],
+        405: ["MethodNotAllowed"],
+        410: ["ExpiredToken", "Unregistered"],
+        413: ["PayloadTooLarge"],
+        429: ["TooManyProviderTokenUpdates", "TooManyRequests"],
+        500: ["InternalServerError"],
+        503: ["ServiceUnavailable", "Shutdown"],
+    ]
+
+    @Test("The reasons and their statuses are those of Apple's table, and one of a field of our own")
+    func table() {
+        #expect(
+            Dictionary(grouping: APNSReason.allCases, by: \.status).mapValues { Set($0.map(\.rawValue)) }
+                == Self.table.mapValues { Set($0) }.merging([400: ["BadDryRun"]]) { $0.union($1) }
+        )
+        #expect(APNSReason.count == 33)
+    }
+
+    @Test("The index of a reason is its place among all")
+    func index() {
+        #expect(APNSReason.allCases.map(\.index) == Array(0..<APNSReason.count))
+    }
+
+    @Test("The body names the reason, and 410 alone has an integer timestamp", arguments: APNSReason.allCases)
+    func body(reason: APNSReason) {
+        for timestamp in [nil, 1_795_233_957_130] as [Int64?] {
+            var buffer = ByteBuffer()
+            reason.writeBody(to: &buffer, timestampMilliseconds: timestamp)
+            let text = buffer.view.string
+            let tail = reason.status == 410 ? ",\"timestamp\":\(timestamp ?? 0)" : ""
+            #expect(text == "{\"reason\":\"\(reason.rawValue)\"\(tail)}")
+        }
+    }
+}

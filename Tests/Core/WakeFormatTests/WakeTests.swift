@@ -121,3 +121,133 @@ struct WakeTests {
         }
     }
 }
+
+@Suite("Wakes as a worker reads them")
+struct WakeMessageTests {
+    @Test("Every member is read, and the payload stays byte for byte")
+    func whole() throws {
+        let payload = "{ \"n\" : 1.000e999, \"s\":\"\\ud800 } ] \\\" , \" , \"a\":[1,{}] }"
+        let text = """
+            {"wake":"w\\u0031","kind":"push","device":"ab","topic":"t","apnsID":"i","priority":10,"attempt":2,
+            "coalesced":3,"receivedAt":5,"firstReceivedAt":4,"deadline":99,"timeLeft":30,"collapseID":"c",
+            "payload":\(payload)}
+            """
+        let wake = try #require(WakeMessage(Array(text.utf8)))
+        #expect(String(decoding: wake.payload, as: UTF8.self) == payload)
+        #expect([wake.wake, wake.device, wake.topic, wake.apnsID, wake.collapseID] == ["w1", "ab", "t", "i", "c"])
+        #expect([wake.priority, wake.attempt, wake.coalesced] == [10, 2, 3])
+        #expect([wake.receivedAt, wake.firstReceivedAt, wake.deadline, wake.timeLeft] == [5, 4, 99, 30])
+    }
+
+    @Test("A wake without a push has no payload, and what older gateways leave out is made up for")
+    func empty() throws {
+        let text = #"{"wake":"w","device":"ab","topic":"t","apnsID":null,"deadline":99,"payload":null}"#
+        let wake = try #require(WakeMessage(Array(text.utf8)))
+        #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
+    }
+
+    @Test("What a gateway of 50ad6a39 wrote is read")
+    func former() throws {
+        let token = String(repeating: "4f", count: 32)
+        let text = """
+            {"wake":"e6a70d1f76c317979661ea3efe4fef2a","kind":"push","device":"\(token)","topic":"com.example.app",\
+            "apnsID":"1A2b3C4d-0000-4000-8000-00000000000A","priority":5,"attempt":1,"coalesced":0,\
+            "receivedAt":1795420409665,"firstReceivedAt":1795420409665,"deadline":1795420439665,"timeLeft":30000,\
+            "traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"vendor=1",\
+            "collapseID":"edition","payload":{"aps":{"content-available":1},"edition":7}}
+            """
+        let wake = try #require(WakeMessage(Array(text.utf8)))
+        #expect(wake.wake == "e6a70d1f76c317979661ea3efe4fef2a" && wake.device == token)
+        #expect(wake.topic == "com.example.app" && wake.apnsID == "1A2b3C4d-0000-4000-8000-00000000000A")
+        #expect(wake.collapseID == "edition" && wake.tracestate == "vendor=1" && wake.timeLeft == 30_000)
+        #expect(String(decoding: wake.payload, as: UTF8.self) == #"{"aps":{"content-available":1},"edition":7}"#)
+    }
+
+    @Test("The traces of a wake are read; most wakes have none")
+    func traces() throws {
+        let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99,"#
+        let text = start + #""traceparent":"p","tracestate":"a=\"1\"","traceLinks":["x","y"],"payload":null}"#
+        let wake = try #require(WakeMessage(Array(text.utf8)))
+        #expect(wake.traceparent == "p" && wake.tracestate == "a=\"1\"" && wake.traceLinks == ["x", "y"])
+        let plain = try #require(WakeMessage(Array((start + #""payload":null}"#).utf8)))
+        #expect(plain.traceparent == nil && plain.tracestate == nil && plain.traceLinks.isEmpty)
+    }
+
+    @Test(
+        "No number of a peer is past what can be reckoned with",
+        arguments: [
+            ("9223372036854775807", WakeMessage.timeLeftMax), ("-9223372036854775808", -WakeMessage.timeLeftMax),
+            ("-1", -1), ("-0", 0), ("0", 0), ("3155760000000", 3_155_760_000_000),
+            // No whole number: as if it were not there.
+            ("9223372036854775808", nil), ("1e308", nil), ("1e999", nil), ("1e-400", nil), ("0.5", nil), ("true", nil),
+        ] as [(String, Int64?)]
+    )
+    func numbers(number: String, timeLeft: Int64?) throws {
+        let names = [
+            "timeLeft", "deadline", "priority", "attempt", "coalesced", "receivedAt", "firstReceivedAt",
+        ]
+        let members = names.map { "\"\($0)\":\(number)" }.joined(separator: ",")
+        let start = #""wake":"w","device":"ab","topic":"t""#
+        #expect(WakeMessage.timeLeft(Array("{\"timeLeft\":\(number)}".utf8)) == timeLeft.map { max(0, $0) })
+        let untimed = WakeMessage(Array("{\(start),\"deadline\":\(number)}".utf8))
+        for clock in [Int64.min, -1, 0, 1_800_000_000_000, .max] {
+            let left = untimed?.timeLeft(wallClock: clock) ?? 0
+            #expect((-WakeMessage.timeLeftMax...WakeMessage.timeLeftMax).contains(left))
+        }
+        guard timeLeft != nil else { return #expect(untimed == nil) }
+        let wake = try #require(WakeMessage(Array("{\(start),\(members)}".utf8)))
+        #expect(wake.timeLeft == timeLeft && wake.timeLeft(wallClock: 7) == timeLeft)
+        let instants = [wake.deadline, wake.receivedAt, wake.firstReceivedAt]
+        #expect(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) })
+        let counts = [wake.priority, wake.attempt, wake.coalesced]
+        #expect(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) })
+    }
+
+    @Test("A wake that names no kind is a push's, and so is one that says so")
+    func push() {
+        let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99"#
+        let silent = WakeEvent(Array("\(start)}".utf8))
+        #expect(silent == WakeEvent(Array(#"\#(start),"kind":"push"}"#.utf8)))
+        guard case .push(let message) = silent else {
+            Issue.record("it is read as another kind's")
+            return
+        }
+        #expect(message.wake == "w")
+    }
+
+    @Test(
+        "A wake of another kind is told by its kind and id, whatever else there is, and is not read as a push's",
+        arguments: ["Push", "AppRefresh", "aKindOfTenYearsFromNow"]
+    )
+    func otherKinds(name: String) throws {
+        let kind = try #require(WakeKind(name))
+        for rest in ["", #","device":"ab","topic":"t","deadline":99,"task":"a.b","payload":{}"#] {
+            let data = Array(#"{"wake":"w","kind":"\#(name)"\#(rest)}"#.utf8)
+            #expect(WakeEvent(data) == .other(wake: "w", kind))
+            #expect(WakeMessage(data) == nil)
+        }
+    }
+
+    @Test(
+        "A kind that no gateway names makes the event unreadable",
+        arguments: [
+            "7", "null", "[]", "\"\"", #""app refresh""#, #""a\nb""#, #""appRefr\u00e9sh""#, #""\u202e""#,
+            "\"" + String(repeating: "a", count: WakeKind.lengthMax + 1) + "\"",
+        ]
+    )
+    func badKinds(kind: String) {
+        #expect(WakeEvent(Array(#"{"wake":"w","device":"ab","topic":"t","deadline":1,"kind":\#(kind)}"#.utf8)) == nil)
+        #expect(WakeEvent(Array(#"{"kind":"appRefresh","device":"ab","topic":"t","deadline":1}"#.utf8)) == nil)
+    }
+
+    @Test(
+        "Text that is no wake is refused",
+        arguments: [
+            "", "[]", "{", "{\"wake\"", "{\"wake\":", "{\"wake\":\"a", "{\"wake\":\"a\"}", "{\"wake\":\"a\\",
+            "{\"a\":[1}", "{,}", "{\"wake\":7,\"device\":\"b\",\"topic\":\"t\",\"deadline\":1}",
+        ]
+    )
+    func refused(text: String) {
+        #expect(WakeMessage(Array(text.utf8)) == nil)
+    }
+}

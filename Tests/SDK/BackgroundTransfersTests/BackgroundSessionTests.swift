@@ -2,6 +2,7 @@ import BackgroundTransfers
 import Foundation
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("A session and its agent", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundSessionTests {
@@ -287,5 +288,125 @@ struct BackgroundSessionTests {
         let removed = try await agent.request("/v1/sessions/s")
         #expect(removed.method == "PUT")
         #expect(try await agent.request("/v1/sessions/s").method == "DELETE")
+    }
+}
+
+@Suite("Where an agent is looked for")
+struct AgentLocationTests {
+    private static func location(
+        _ address: String? = nil,
+        _ variables: [String: String] = [:],
+        user: String? = "me",
+        there: Set<String> = []
+    ) throws(BackgroundTransferError) -> AgentLocation {
+        try AgentLocation(address, variables: { variables[$0] }, user: user, exists: there.contains)
+    }
+
+    private static let both = ["/r/wakegate/transfers.sock", "/run/wakegate-transfers/me/transfers.sock"]
+
+    @Test("What is named counts, then the variable, then the user's folder, then the system's")
+    func order() throws {
+        let variables = ["WAKEGATE_TRANSFERS": "unix:/v.sock", "XDG_RUNTIME_DIR": "/r"]
+        #expect(try Self.location("unix:/a.sock", variables).path == "/a.sock")
+        #expect(try Self.location("/a.sock", variables).path == "/a.sock")
+        #expect(try Self.location(nil, variables).path == "/v.sock")
+        let standard = ["XDG_RUNTIME_DIR": "/r", "WAKEGATE_TRANSFERS": ""]
+        #expect(try Self.location(nil, standard, there: Set(Self.both)).path == Self.both[0])
+        let second = try Self.location(nil, standard, there: [Self.both[1]])
+        #expect(second.path == Self.both[1] && second.others.isEmpty)
+        let none = try Self.location(nil, standard)
+        #expect(none.path == Self.both[0] && none.others == [Self.both[1]])
+        #expect(try Self.location().path == Self.both[1])
+    }
+
+    @Test(
+        "What is no path of a socket is refused",
+        arguments: ["", "unix:", "http://localhost:1", "unix:/" + String(repeating: "a", count: 107)]
+    )
+    func refused(address: String) {
+        let error = #expect(throws: BackgroundTransferError.self) { _ = try Self.location(address) }
+        #expect(error?.code == .badArgument)
+    }
+
+    @Test("The longest path of a socket is taken")
+    func longest() throws {
+        let path = "/" + String(repeating: "a", count: AgentLocation.pathBytesMax - 1)
+        #expect(try Self.location(path).path == path)
+    }
+
+    @Test("A user without a name and a folder names the socket")
+    func nowhere() {
+        let error = #expect(throws: BackgroundTransferError.self) { _ = try Self.location(user: nil) }
+        #expect(error?.message.contains("WAKEGATE_TRANSFERS") == true)
+    }
+}
+
+@Suite("What a reader of events is told")
+struct SessionFollowerTests {
+    private static func transfer(_ number: Int, _ state: String, bytes: Int = 0, taken: Bool = false) throws
+        -> BackgroundTransfer
+    {
+        let text = ListedTransfer.json(number, state, bytes: bytes, #""taken":\#(taken)"#)
+        return try #require(BackgroundTransfer(try JSONReader.read(text)))
+    }
+
+    private static func tells(_ follower: inout SessionFollower, _ event: BackgroundSessionEvent) -> Bool {
+        follower.received(event)
+    }
+
+    private static func list(
+        _ follower: inout SessionFollower,
+        _ transfers: [BackgroundTransfer]
+    ) -> [BackgroundSessionEvent] {
+        follower.listed(transfers)
+    }
+
+    @Test("At first: what runs, what waits to be taken, what has failed, and that nothing runs")
+    func first() throws {
+        var follower = SessionFollower()
+        let listed = try [
+            Self.transfer(1, "running", bytes: 7), Self.transfer(2, "waiting"), Self.transfer(3, "finished"),
+            Self.transfer(4, "finished", taken: true), Self.transfer(5, "failed"), Self.transfer(6, "cancelled"),
+        ]
+        #expect(
+            Self.list(&follower, listed) == [.progress(listed[0].progress), .finished(listed[2]), .failed(listed[4])]
+        )
+        var idle = SessionFollower()
+        #expect(Self.list(&idle, [listed[2]]) == [.finished(listed[2]), .idle])
+        var empty = SessionFollower()
+        #expect(Self.list(&empty, []).isEmpty)
+    }
+
+    @Test("Who asks for every end is told also of what was taken and cancelled")
+    func all() throws {
+        var follower = SessionFollower(tellsAll: true)
+        let listed = try [Self.transfer(4, "finished", taken: true), Self.transfer(6, "cancelled")]
+        #expect(Self.list(&follower, listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
+    }
+
+    @Test("An end is told once, by an event or by a list")
+    func once() throws {
+        var follower = SessionFollower()
+        let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "cancelled", bytes: 3))
+        #expect(Self.list(&follower, try [Self.transfer(1, "running"), Self.transfer(2, "running")]).count == 2)
+        #expect(Self.tells(&follower, .finished(one)))
+        #expect(!Self.tells(&follower, .finished(one)))
+        #expect(!Self.tells(&follower, .progress(one.progress)))
+        #expect(Self.list(&follower, [one, two]) == [.cancelled(two), .idle])
+        #expect(Self.list(&follower, [one, two]).isEmpty)
+        #expect(!Self.tells(&follower, .cancelled(two)))
+    }
+
+    @Test("That all have ended is told once each time")
+    func idle() throws {
+        var follower = SessionFollower()
+        let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "finished"))
+        #expect(Self.list(&follower, [one]) == [.finished(one), .idle])
+        #expect(!Self.tells(&follower, .idle))
+        #expect(Self.tells(&follower, .progress(two.progress)))
+        #expect(Self.tells(&follower, .finished(two)))
+        #expect(Self.tells(&follower, .idle))
+        #expect(!Self.tells(&follower, .idle))
+        #expect(Self.list(&follower, [one, two]).isEmpty)
     }
 }

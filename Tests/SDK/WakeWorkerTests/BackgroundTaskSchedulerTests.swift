@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import WakeWorker
+import Wire
 
 @Suite("A scheduler and its gateway", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundTaskSchedulerTests {
@@ -95,5 +96,215 @@ struct BackgroundTaskSchedulerTests {
         } catch {
             #expect(error.code == .tooManySessions, "\(error)")
         }
+    }
+}
+
+@Suite("Requests of background tasks", .timeLimit(.minutes(15)))
+struct BackgroundTaskRequestTests {
+    @Test(
+        "A request is written with what it names",
+        arguments: [
+            (.appRefresh("a.b"), #"{"identifier":"a.b","kind":"appRefresh"}"#),
+            (
+                .appRefresh("a.b", earliestBegin: Date(timeIntervalSince1970: 1.5) + .minutes(15)),
+                #"{"identifier":"a.b","kind":"appRefresh","earliestBegin":901500}"#
+            ),
+            (.processing("c"), #"{"identifier":"c","kind":"processing"}"#),
+            (
+                .processing("c", requiresNetworkConnectivity: true, requiresExternalPower: true),
+                #"{"identifier":"c","kind":"processing","requiresNetworkConnectivity":true,"#
+                    + #""requiresExternalPower":true}"#
+            ),
+            (
+                .processing(
+                    "c",
+                    requiresExternalPower: true,
+                    earliestBegin: Date(timeIntervalSince1970: 0) + .hours(1)
+                ),
+                #"{"identifier":"c","kind":"processing","earliestBegin":3600000,"requiresExternalPower":true}"#
+            ),
+            (.continued("e"), #"{"identifier":"e","kind":"continued"}"#),
+            (
+                .continued("e", title: "A\"b", subtitle: "c", strategy: .fail, requiredResources: .gpu),
+                #"{"identifier":"e","kind":"continued","title":"A\"b","subtitle":"c","strategy":"fail","#
+                    + #""resources":["gpu"]}"#
+            ),
+        ] as [(BackgroundTaskRequest, String)]
+    )
+    func written(request: BackgroundTaskRequest, text: String) throws {
+        #expect(String(decoding: try request.json(), as: UTF8.self) == text)
+    }
+
+    @Test("A moment that is soon is written as `.now` and a duration")
+    func soon() throws {
+        let request = BackgroundTaskRequest.appRefresh("a", earliestBegin: .now + .minutes(15))
+        let left = try #require(request.earliestBegin).timeIntervalSinceNow
+        #expect((1...900).contains(left))
+    }
+
+    @Test("What cannot be sent is named, and nothing is sent")
+    func bad() async throws {
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t", devices: ["ab"])
+        let faults: [(BackgroundTaskRequest, String)] = [
+            (.appRefresh(""), "identifier"), (.processing("a b"), "identifier"),
+            (.appRefresh("a", earliestBegin: Date(timeIntervalSince1970: -1)), "earliestBegin"),
+            (.appRefresh("a", earliestBegin: Date(timeIntervalSince1970: .infinity)), "earliestBegin"),
+            (.continued("a", title: String(repeating: "é", count: 129)), "title"),
+            (.continued("a", subtitle: String(repeating: "s", count: 257)), "subtitle"),
+        ]
+        for (request, field) in faults {
+            do throws(BackgroundTaskError) {
+                try await worker.scheduler.submit(request)
+                Issue.record("\(request) was sent")
+            } catch {
+                #expect(error.code == .badTaskRequest && error.message.contains(field), "\(error)")
+            }
+        }
+        for (session, count, id) in [("a b", 1, "x"), ("a", 0, "x"), ("a", 100_001, "x"), ("a", 1, "")] {
+            do throws(BackgroundTaskError) {
+                try await worker.scheduler.transfersFinished(session: session, count: count, id: id)
+                Issue.record("\(session) \(count) \(id) was sent")
+            } catch {
+                #expect(error.code == .badTaskRequest, "\(error)")
+            }
+        }
+    }
+
+    @Test("A worker without a device of its own says how to name one", arguments: [0, 2])
+    func device(count: Int) async throws {
+        let devices = Array(repeating: String(repeating: "ab", count: 16), count: count)
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t", devices: devices)
+        do throws(BackgroundTaskError) {
+            try await worker.scheduler.cancelAll()
+            Issue.record("something was sent")
+        } catch {
+            #expect(error.code == .noDevice && error.message.contains("scheduler(for:"), "\(error)")
+        }
+    }
+
+    @Test("Answers are read")
+    func answers() throws {
+        let submission = try JSONReader.read(
+            #"{"identifier":"a","kind":"processing","disposition":"replaced","eligibleAt":1500,"held":"power"}"#
+        )
+        let read = try #require(BackgroundTaskSubmission(submission))
+        #expect(read.identifier == "a" && read.disposition == .replaced && read.held == "power")
+        #expect(read.eligibleAt == Date(timeIntervalSince1970: 1.5))
+        let launched = try JSONReader.read(
+            #"{"identifier":"a","disposition":"launched","eligibleAt":null,"held":null}"#
+        )
+        #expect(BackgroundTaskSubmission(launched)?.eligibleAt == nil)
+        #expect(try BackgroundTaskSubmission(JSONReader.read(#"{"identifier":"a"}"#)) == nil)
+        let pending = try JSONReader.read(
+            #"""
+            {"identifier":"a","kind":"processing","submittedAt":2000,"earliestBegin":3000,"attempts":1,
+            "requiresExternalPower":true,"eligibleAt":null,"held":"power","why":"It waits for power."}
+            """#
+        )
+        let request = try #require(PendingTaskRequest(pending))
+        #expect(request.identifier == "a" && request.kind == .processing && request.attemptCount == 1)
+        #expect(request.requiresExternalPower && !request.requiresNetworkConnectivity && request.eligibleAt == nil)
+        #expect(request.submittedAt == Date(timeIntervalSince1970: 2))
+        #expect(request.earliestBegin == Date(timeIntervalSince1970: 3))
+        #expect(request.held == "power" && request.why == "It waits for power.")
+    }
+}
+
+@Suite("What handlers of background tasks are registered for", .timeLimit(.minutes(15)))
+struct BackgroundTaskTableTests {
+    private static func name(_ text: String, isSession: Bool = false) -> BackgroundTaskName {
+        BackgroundTaskName(text, isSession: isSession)
+    }
+
+    @Test("An identifier of its own counts before all patterns, and of those the longest")
+    func closest() throws {
+        var table = BackgroundTaskTable<Int>()
+        for (number, text) in ["com.a.b", "com.a.b.*", "com.a.*", "com.*"].enumerated() {
+            try table.register(Self.name(text), number)
+        }
+        try table.register(Self.name("com.a.b", isSession: true), 9)
+        let found = ["com.a.b", "com.a.b.c", "com.a.b.c.d", "com.a.c", "com.b", "com.", "com", "org.a", "com.a.b."]
+            .map { table.handler(for: Self.name($0)) }
+        #expect(found == [0, 1, 1, 2, 3, nil, nil, nil, 2])
+        #expect(table.handler(for: Self.name("com.a.b", isSession: true)) == 9)
+        #expect(table.handler(for: Self.name("com.a.c", isSession: true)) == nil)
+        #expect(table.names(ofSessions: false) == ["com.*", "com.a.*", "com.a.b", "com.a.b.*"])
+        #expect(table.names(ofSessions: true) == ["com.a.b"])
+    }
+
+    @Test(
+        "What is no identifier or pattern is refused, and named",
+        arguments: ["", ".*", "a*", "a.*.b", "a b", "é", "*"]
+    )
+    func unusable(text: String) {
+        var table = BackgroundTaskTable<Int>()
+        do throws(WakeWorkerError) {
+            try table.register(Self.name(text), 1)
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.code == .badArgument && error.message.contains("\"\(text)\""), "\(error)")
+        }
+    }
+
+    @Test("An identifier is 255 characters long at most, and a pattern too")
+    func length() throws {
+        var table = BackgroundTaskTable<Int>()
+        let longest = String(repeating: "a", count: 255)
+        try table.register(Self.name(longest), 1)
+        try table.register(Self.name("\(longest.dropLast(2)).*"), 1)
+        #expect(throws: WakeWorkerError.self) { try table.register(Self.name(longest + "a"), 1) }
+        #expect(throws: WakeWorkerError.self) { try table.register(Self.name("\(longest.dropLast()).*"), 1) }
+    }
+
+    @Test("One name has one handler, and the error names it; tasks and sessions are two things")
+    func twice() throws {
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
+        try worker.backgroundTask(.appRefresh("com.example.a")) { _ in }
+        try worker.backgroundTask(.urlSession("com.example.a")) { _ in }
+        for again in [
+            BackgroundTask.appRefresh("com.example.a"), .processing("com.example.a"), .urlSession("com.example.a"),
+        ] {
+            do throws(WakeWorkerError) {
+                try worker.backgroundTask(again) { _ in }
+                Issue.record("\(again) was taken twice")
+            } catch {
+                #expect(error.code == .duplicateTask && error.message.contains("com.example.a"), "\(error)")
+            }
+        }
+        #expect(throws: WakeWorkerError.self) {
+            try worker.scheduler.register(forTaskWithIdentifier: "com.example.a") { _ in }
+        }
+    }
+
+    @Test("So many names are the most")
+    func many() throws {
+        var table = BackgroundTaskTable<Int>()
+        for number in 0..<BackgroundTaskTable<Int>.namesMax { try table.register(Self.name("a\(number)"), number) }
+        try table.register(Self.name("a", isSession: true), 0)
+        #expect(throws: WakeWorkerError.self) { try table.register(Self.name("one-more"), 1) }
+    }
+
+    @Test("A handler that is registered after the worker has run is an error, and so is a run with nothing to do")
+    func late() async throws {
+        let idle = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
+        await #expect(throws: WakeWorkerError.self) { try await idle.runTasks() }
+        let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
+        let run = Task { try await worker.run { _ in .noData } }
+        run.cancel()
+        try await run.value
+        do throws(WakeWorkerError) {
+            try worker.backgroundTask(.processing("com.example.late")) { _ in }
+            Issue.record("it was taken")
+        } catch {
+            #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
+        }
+    }
+
+    @Test("A subscription says what its worker takes")
+    func offer() {
+        let pushes = SubscriptionOffer(tasks: [], sessions: [], takesPushes: true, wantsConditions: false)
+        #expect(pushes.query.isEmpty)
+        let tasks = SubscriptionOffer(tasks: ["a", "b.*"], sessions: ["s"], takesPushes: false, wantsConditions: true)
+        #expect(tasks.query == ["task=a", "task=b.*", "session=s", "push=0", "conditions=1"])
     }
 }

@@ -240,3 +240,223 @@ struct DamageTests {
         #expect(journal.failure != nil)
     }
 }
+
+@Suite("Whatever befalls one file of a journal, nothing is lost without a word", .timeLimit(.minutes(15)))
+struct DamageSweepTests {
+    /// A journal's files as a process left them, and what they hold.
+    struct State {
+        let files: [String: Data]
+        /// The same files a few commits before.
+        let older: [String: Data]
+        let records: [RecordKey: [UInt8]]
+    }
+
+    /// A state that had checkpoints, with commits behind the last of them, all acknowledged.
+    private static func state(seed: UInt64, isCheckpointed: Bool) throws -> State {
+        var random = SeededGenerator(seed: seed)
+        let folder = try JournalFolder()
+        var limits = JournalLimits()
+        limits.compactionFloorBytes = 0
+        if isCheckpointed { limits.checkpointPages = 12 }
+        let (journal, _) = try folder.open(limits: limits)
+        var records: [RecordKey: [UInt8]] = [:]
+        var older: [String: Data] = [:]
+        for commit in 0..<16 {
+            if commit == 12 { older = try folder.contents() }
+            let batch = (0..<3).map { part in
+                let value = [UInt8](repeating: UInt8(commit), count: random.number(in: 100...3000))
+                return (RecordKey.device(part * 10 + random.number(below: 10)), value)
+            }
+            for (key, value) in batch { records[key] = value }
+            try journal.commit(batch)
+        }
+        // While the journal is open, as a process that is killed leaves them.
+        return State(files: try folder.contents(), older: older, records: records)
+    }
+
+    @Test(
+        "A damaged start holds everything that was committed, or is refused by name and leaves the files as they were",
+        arguments: [true, false]
+    )
+    func sweep(isCheckpointed: Bool) throws {
+        let seed: UInt64 = isCheckpointed ? 1 : 2
+        let state = try Self.state(seed: seed, isCheckpointed: isCheckpointed)
+        let other = try Self.state(seed: seed + 100, isCheckpointed: !isCheckpointed)
+        var random = SeededGenerator(seed: seed)
+        var refused = 0
+        var exact = 0
+        for name in state.files.keys.sorted() {
+            for damage in FileDamage.allCases {
+                let said: Comment = "seed \(seed), checkpoints \(isCheckpointed): \(damage) of \(name)"
+                let folder = try JournalFolder()
+                try folder.write(state.files)
+                try folder.make(damage, of: name, state, foreign: other.files[name], &random)
+                let before = folder.held
+                do {
+                    let found = try folder.open().1
+                    #expect(found == state.records, said)
+                    exact += 1
+                } catch let error as StoreError {
+                    refused += 1
+                    #expect(error.message.contains(folder.path), "\(said.rawValue): \(error.message)")
+                    #expect(folder.held == before, "\(said.rawValue): \(error.message)")
+                }
+            }
+        }
+        #expect(refused > 30 && exact > 5, "\(refused) refused, \(exact) exact")
+    }
+
+    @Test("A journal and its log of an older moment, everything else as it is, are refused")
+    func olderPair() throws {
+        let state = try Self.state(seed: 5, isCheckpointed: true)
+        let folder = try JournalFolder()
+        try folder.write(state.files)
+        try folder.write(state.older.filter { !$0.key.hasSuffix("-mark") })
+        #expect(try #require(try folder.refusal()).contains(folder.path))
+    }
+}
+
+extension JournalFolder {
+    func write(_ files: [String: Data]) throws {
+        for (name, content) in files { try content.write(to: URL(filePath: self.path(name))) }
+    }
+
+    fileprivate func make(
+        _ damage: FileDamage,
+        of name: String,
+        _ state: DamageSweepTests.State,
+        foreign: Data?,
+        _ random: inout SeededGenerator
+    ) throws {
+        let path = self.path(name)
+        let whole = state.files[name] ?? Data()
+        let content = damage.applied(to: whole, older: state.older[name], foreign: foreign, &random)
+        try FileManager.default.removeItem(atPath: path)
+        switch damage {
+        case .linkedToNothing:
+            try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: self.path("nowhere"))
+        case .folder: try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        default: try content?.write(to: URL(filePath: path))
+        }
+    }
+
+    /// The names in the folder, with what those hold that are files.
+    fileprivate var held: [String: Data?] {
+        var held: [String: Data?] = [:]
+        for name in self.names where !name.hasSuffix("-shm") {
+            held[name] = .some(FileManager.default.contents(atPath: self.path(name)))
+        }
+        return held
+    }
+}
+
+/// What can befall one file of a journal. None of them is what a crash leaves.
+enum FileDamage: CaseIterable {
+    case flippedBit, flippedBits, zeroedSector, garbledSector, zeroedPage, zeroedBeginning, zeroedTail
+    case cut, cutInHalf, cutByAPage, emptied, extended, deleted
+    case swappedPages, copiedPage, changedPageHeader
+    case cutCommits, zeroedCommits, zeroedFrameHeaders, changedSalt
+    case older, foreign, linkedToNothing, folder
+
+    private static let sectorBytes = 512
+    private static let pageBytes = 16_384
+
+    /// The file's content afterwards, where it still is a file with a content of its own; nil for the others.
+    ///
+    /// - Parameters:
+    ///   - older: the file as it was a while before; nil when it was not there.
+    ///   - foreign: the same file of another journal; nil when that has none.
+    func applied(to content: Data, older: Data?, foreign: Data?, _ random: inout SeededGenerator) -> Data? {
+        var bytes = [UInt8](content)
+        switch self {
+        case .flippedBit: Self.flip(&bytes, 1, &random)
+        case .flippedBits: Self.flip(&bytes, 4, &random)
+        case .zeroedSector: Self.fill(&bytes, Self.place(bytes, Self.sectorBytes, &random)) { 0 }
+        case .garbledSector:
+            Self.fill(&bytes, Self.place(bytes, Self.sectorBytes, &random)) { UInt8(random.number(below: 256)) }
+        case .zeroedPage: Self.fill(&bytes, Self.place(bytes, Self.pageBytes, &random)) { 0 }
+        case .zeroedBeginning: Self.fill(&bytes, 0..<min(Self.sectorBytes, bytes.count)) { 0 }
+        case .zeroedTail: Self.fill(&bytes, random.number(below: bytes.count)..<bytes.count) { 0 }
+        case .cut: bytes.removeLast(bytes.count - random.number(below: bytes.count))
+        case .cutInHalf: bytes.removeLast(bytes.count / 2)
+        case .cutByAPage: bytes.removeLast(min(Self.pageBytes, bytes.count))
+        case .emptied: bytes = []
+        case .extended: bytes += (0..<Self.pageBytes).map { _ in UInt8(random.number(below: 256)) }
+        case .swappedPages: Self.movePage(&bytes, isSwap: true, &random)
+        case .copiedPage: Self.movePage(&bytes, isSwap: false, &random)
+        case .changedPageHeader: Self.changePageHeader(&bytes, &random)
+        case .cutCommits, .zeroedCommits, .zeroedFrameHeaders, .changedSalt:
+            self.changeLog(&bytes, &random)
+        case .older: return older
+        case .foreign: return foreign
+        case .deleted, .linkedToNothing, .folder: return nil
+        }
+        return Data(bytes)
+    }
+
+    private static func flip(_ bytes: inout [UInt8], _ count: Int, _ random: inout SeededGenerator) {
+        for _ in 0..<count { bytes[random.number(below: bytes.count)] ^= UInt8(1 << random.number(below: 8)) }
+    }
+
+    private static func place(_ bytes: [UInt8], _ size: Int, _ random: inout SeededGenerator) -> Range<Int> {
+        let start = random.number(below: (bytes.count + size - 1) / size) * size
+        return start..<min(bytes.count, start + size)
+    }
+
+    private static func fill(_ bytes: inout [UInt8], _ range: Range<Int>, _ byte: () -> UInt8) {
+        for offset in range { bytes[offset] = byte() }
+    }
+
+    /// Of a journal's file; frames of a log are somewhat longer, and are cut where pages would begin.
+    private static func movePage(_ bytes: inout [UInt8], isSwap: Bool, _ random: inout SeededGenerator) {
+        let count = bytes.count / self.pageBytes
+        guard count > 1 else { return self.flip(&bytes, 1, &random) }
+        let one = random.number(below: count) * self.pageBytes
+        let other = random.number(below: count) * self.pageBytes
+        for offset in 0..<self.pageBytes {
+            let mine = bytes[one + offset]
+            if isSwap { bytes[one + offset] = bytes[other + offset] }
+            bytes[other + offset] = mine
+        }
+    }
+
+    /// A bit of a page's kind, its free space, or its count of cells.
+    private static func changePageHeader(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
+        let page = random.number(below: max(1, bytes.count / self.pageBytes)) * self.pageBytes
+        let offset = page + (page == 0 ? 100 : 0) + random.number(below: 8)
+        bytes[min(offset, bytes.count - 1)] ^= UInt8(1 << random.number(below: 8))
+    }
+
+    // MARK: Logs
+
+    private static let logHeaderBytes = 32
+    private static let frameBytes = 24 + Self.pageBytes
+
+    /// What befalls the newest commits of a log; another file has a bit flipped.
+    private func changeLog(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
+        let commits = Self.commits(bytes)
+        guard bytes.count > Self.logHeaderBytes, let last = commits.last else {
+            return Self.flip(&bytes, 1, &random)
+        }
+        let count = random.number(in: 1...min(6, commits.count))
+        let newest = commits.suffix(count)
+        let start = newest.first?.first ?? last[0]
+        switch self {
+        case .cutCommits: bytes.removeLast(bytes.count - start)
+        case .zeroedCommits: Self.fill(&bytes, start..<bytes.count) { 0 }
+        case .zeroedFrameHeaders: for frame in newest.joined() { Self.fill(&bytes, frame..<frame + 24) { 0 } }
+        default: bytes[start + 8 + random.number(below: 8)] ^= UInt8(random.number(in: 1...255))
+        }
+    }
+
+    /// Where the frames of each commit begin: those with the header's salt, up to one that tells the file's size.
+    private static func commits(_ bytes: [UInt8]) -> [[Int]] {
+        var commits: [[Int]] = [[]]
+        for start in stride(from: self.logHeaderBytes, through: bytes.count - self.frameBytes, by: self.frameBytes) {
+            guard bytes[start + 8..<start + 16] == bytes[16..<24] else { break }
+            commits[commits.count - 1].append(start)
+            if bytes[start + 4..<start + 8].contains(where: { $0 != 0 }) { commits.append([]) }
+        }
+        return commits.filter { !$0.isEmpty }
+    }
+}

@@ -1,4 +1,6 @@
+import Engine
 import Foundation
+import Storage
 import Testing
 import WakeGateTestKit
 
@@ -97,5 +99,159 @@ struct FaultJournalTests {
         }
         #expect(wrongs.isEmpty, "\(wrongs.count): \(wrongs.prefix(3).joined(separator: "\n"))")
         #expect(losses > 100)
+    }
+}
+
+@Suite("A store that fails on command", .timeLimit(.minutes(15)))
+struct FaultStoreTests {
+    @Test("Whatever operation fails, committed batches are found, and the failed one whole or not at all")
+    func everyOperation() throws {
+        for isLasting in [false, true] {
+            var outcomes: Set<Int> = []
+            for number in 0... {
+                let isKept = number % 2 == 0
+                var store = SimulatedStore()
+                store.failOperation(number, isLasting: isLasting)
+                var workload = FaultWorkload(seed: UInt64(number))
+                var promises = FaultPromises()
+                Self.use(store, &workload, &promises)
+                guard store.faults > 0 else { break }
+                let old = store
+                store = store.reopened(keepsUnresolved: isKept)
+                #expect(try promises.found(store.loadAll()) == nil, "operation \(number)")
+                #expect(try store.beginTellingLoss() == nil)
+                try store.commit(workload.batch())
+                #expect(old.misuses.isEmpty && store.misuses.isEmpty)
+                outcomes.insert(promises.possible.count)
+            }
+            #expect(outcomes == [1, 2])
+        }
+    }
+
+    private static func use(_ store: SimulatedStore, _ workload: inout FaultWorkload, _ promises: inout FaultPromises) {
+        guard let found = try? store.loadAll() else { return }
+        #expect(promises.found(found) == nil)
+        do { try store.begin() } catch { return }
+        for _ in 0..<5 {
+            let batch = workload.batch()
+            do {
+                try store.commit(batch)
+                promises.committed(batch)
+            } catch {
+                return promises.failed(batch)
+            }
+        }
+    }
+
+    @Test("It notes what its user must not do")
+    func misuses() throws {
+        let store = SimulatedStore()
+        var workload = FaultWorkload(seed: 1)
+        _ = try store.loadAll()
+        try store.begin()
+        try store.commit(workload.batch())
+        #expect(store.misuses.isEmpty)
+        try store.begin()
+        #expect(store.misuses == ["beginning after begun"])
+        _ = try store.loadAll()
+        #expect(store.misuses.last == "load after begun")
+        try store.commit(workload.batch())
+        #expect(store.misuses.last == "commit after loaded")
+        store.failOperation(store.operations)
+        #expect(throws: StoreError.self) { try store.commit(workload.batch()) }
+        #expect(store.unresolved == nil)
+        try? store.commit(workload.batch())
+        #expect(store.misuses.last == "commit after failed")
+        _ = store.reopened(keepsUnresolved: false)
+        try? store.commit(workload.batch())
+        #expect(store.misuses.last == "commit after dead")
+    }
+
+    @Test("A batch whose sync failed is found when the disk kept it")
+    func unresolved() throws {
+        for keeps in [false, true] {
+            let store = SimulatedStore()
+            store.failOperation(1)
+            #expect(throws: StoreError.self) { try store.commit([RecordKey(.clock): [1]]) }
+            let next = store.reopened(keepsUnresolved: keeps)
+            #expect(try next.loadAll() == (keeps ? [RecordKey(.clock): [1]] : [:]))
+        }
+    }
+
+    @Test("A promise that is broken is seen")
+    func brokenPromises() {
+        var promises = FaultPromises()
+        promises.committed([RecordKey(.clock): [1], RecordKey(.device, 1): [2]])
+        promises.failed([RecordKey(.clock): [3], RecordKey(.device, 1): [4]])
+        #expect(promises.found([RecordKey(.clock): [1]]) != nil)
+        #expect(promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [2]]) != nil)
+        #expect(promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [4]]) == nil)
+        #expect(promises.found([RecordKey(.clock): [1], RecordKey(.device, 1): [2]]) == nil)
+        promises.committed([RecordKey(.device, 2): [5]])
+        #expect(
+            promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [4], RecordKey(.device, 2): [5]]) != nil
+        )
+        #expect(
+            promises.found([RecordKey(.clock): [1], RecordKey(.device, 1): [2], RecordKey(.device, 2): [5]]) == nil
+        )
+    }
+}
+
+@Suite("A start that accepts a loss, and is cut off", .timeLimit(.minutes(15)))
+struct AcceptedLossDeathTests {
+    /// The last operations of such a start, in which what is lost was given up already.
+    private static let lastOperations = 4
+
+    private func begin(_ disk: SimulatedDisk, acceptsLoss: Bool) throws -> StoreLoss? {
+        let journal = try Journal(
+            path: FaultSubject.path,
+            vfs: disk.vfsName,
+            acceptsLoss: acceptsLoss,
+            syncFolder: { folder throws(StoreError) in
+                guard disk.syncFolder() else { throw StoreError(message: "The folder of \(folder) cannot be synced.") }
+            }
+        )
+        try journal.load { _, _ in }
+        return try journal.beginTellingLoss()
+    }
+
+    /// A journal of six commits whose log cannot be read; the first three are in the file, or none.
+    private func makeLoss(_ disk: SimulatedDisk, isCopied: Bool) throws {
+        let subject = try FaultSubject(disk)
+        _ = try subject.store.loadAll()
+        try subject.store.begin()
+        for number in 0..<6 {
+            try subject.store.commit([RecordKey(.clock): [UInt8(number)]])
+            if isCopied, number == 2 { try subject.checkpoint() }
+        }
+        disk.killProcess()
+        for offset in 0..<32 { disk.damage("\(FaultSubject.path)-wal", at: offset) }
+    }
+
+    @Test(
+        "What it has not given up yet the next start misses again",
+        arguments: [SimulatedDisk.Fault.kill, .powerLoss, .ioError, .noSpace],
+        [false, true]
+    )
+    func cutOff(fault: SimulatedDisk.Fault, isCopied: Bool) throws {
+        var firstGivenUp: Int?
+        var operations = 0
+        for number in 0... {
+            let disk = SimulatedDisk()
+            try self.makeLoss(disk, isCopied: isCopied)
+            #expect(throws: StoreError.self) { try self.begin(disk, acceptsLoss: false) }
+            disk.failOperation(number, fault)
+            let loss = try? self.begin(disk, acceptsLoss: true)
+            guard disk.metFault else {
+                #expect(loss != nil)
+                break
+            }
+            operations = number + 1
+            disk.killProcess()
+            disk.count(.changes)
+            if firstGivenUp == nil, (try? self.begin(disk, acceptsLoss: false)) != nil { firstGivenUp = number }
+        }
+        #expect(operations > 0)
+        #expect(operations - (firstGivenUp ?? operations) <= Self.lastOperations, "\(operations) operations")
     }
 }

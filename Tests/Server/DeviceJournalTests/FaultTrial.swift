@@ -1,7 +1,9 @@
 import Engine
 import Storage
+import Synchronization
 import Testing
 import WakeGateTestKit
+import Wire
 
 /// One journal on one simulated disk, used until something fails, killed, opened again, used and killed again.
 ///
@@ -204,5 +206,166 @@ struct FaultTrial {
         } catch {
             self.wrong("SQLite says \(error.message)")
         }
+    }
+}
+
+/// A journal on a simulated disk, with limits so low that a few commits meet everything it does.
+struct FaultSubject {
+    static let path = "/journal.sqlite"
+
+    let store: Journal
+    private let checkpointer: JournalCheckpointer
+    private let due = Due()
+    private let vfs: String
+
+    private final class Due: Sendable {
+        let isSet = Atomic(false)
+    }
+
+    init(_ disk: SimulatedDisk) throws(StoreError) {
+        var limits = JournalLimits()
+        limits.rowBytesMax = 9000
+        limits.compactionFloorBytes = 20_000
+        limits.checkpointPages = 8
+        limits.restartPages = 14
+        limits.restPages = 4
+        limits.logPagesMax = 60
+        self.vfs = disk.vfsName
+        self.store = try Journal(path: Self.path, vfs: disk.vfsName, limits: limits) { folder throws(StoreError) in
+            guard disk.syncFolder() else { throw StoreError(message: "The folder of \(folder) cannot be synced.") }
+        }
+        self.checkpointer = self.store.makeCheckpointer()
+        self.store.onCheckpointDue = { [due] in due.isSet.store(true, ordering: .relaxed) }
+    }
+
+    /// Whether the journal asked for a checkpoint that was not made yet.
+    var isCheckpointDue: Bool { self.due.isSet.load(ordering: .relaxed) }
+
+    func checkpoint() throws(StoreError) {
+        self.due.isSet.store(false, ordering: .relaxed)
+        try self.checkpointer.checkpoint()
+        try self.checkpointer.syncMark()
+    }
+
+    /// What was durable when a commit failed.
+    func reload() throws(StoreError) -> SimulatedStore.Records {
+        var records = SimulatedStore.Records()
+        try self.store.reload { key, content in
+            records[key] = content.array
+        }
+        return records
+    }
+}
+
+/// What a store has promised, kept outside of it: which states may be found at the next start.
+struct FaultPromises {
+    /// What was loaded and committed since; the user's own view.
+    private(set) var current: SimulatedStore.Records = [:]
+    /// The states that a start may find. More than one while the outcome of a failed commit is open.
+    private(set) var possible: [SimulatedStore.Records] = [[:]]
+
+    mutating func committed(_ batch: SimulatedStore.Records) {
+        self.current.merge(batch) { _, new in new }
+        self.possible = [self.current]
+    }
+
+    /// Whether the batch is found is open; a part of it never is.
+    mutating func failed(_ batch: SimulatedStore.Records) {
+        self.possible.append(self.current.merging(batch) { _, new in new })
+    }
+
+    /// - Returns: what is wrong with what a start has found; nil when it may be found.
+    mutating func found(_ records: SimulatedStore.Records) -> String? {
+        guard !self.possible.contains(records) else {
+            self.current = records
+            return nil
+        }
+        let difference = self.difference(records)
+        return
+            "found \(records.count) records, which differ from all \(self.possible.count) possible states:\(difference)"
+    }
+
+    /// What a start has found, and then begun with, is durable.
+    mutating func begun() {
+        self.possible = [self.current]
+    }
+
+    private func difference(_ records: SimulatedStore.Records) -> String {
+        var lines = ""
+        for (number, state) in self.possible.enumerated() {
+            let missing = state.keys.filter { records[$0] == nil }
+            let extra = records.keys.filter { state[$0] == nil }
+            let other = records.filter { state[$0.key] != nil && state[$0.key] != $0.value }.keys
+            lines += "\n  state \(number): \(missing.count) missing, \(extra.count) too many, \(other.count) different"
+        }
+        return lines
+    }
+}
+
+extension RecordStore {
+    /// Begins, and says what was given up.
+    func beginTellingLoss() throws(StoreError) -> StoreLoss? {
+        let loss = self.loss
+        try self.begin()
+        return loss
+    }
+
+    /// Everything it holds; a key that comes twice makes it throw.
+    func loadAll() throws(StoreError) -> SimulatedStore.Records {
+        var records = SimulatedStore.Records()
+        try self.load { (key, content) throws(StoreError) in
+            guard records.updateValue(content.array, forKey: key) == nil else {
+                throw StoreError(message: "\(key) was handed over twice")
+            }
+        }
+        return records
+    }
+
+    func commit(_ records: SimulatedStore.Records) throws(StoreError) {
+        var batch = RecordBatch()
+        for (key, content) in records.sorted(by: {
+            ($0.key.kind.rawValue, $0.key.index) < ($1.key.kind.rawValue, $1.key.index)
+        }) {
+            batch.append(key) { $0.append(content) }
+        }
+        try self.commit(batch)
+    }
+}
+
+/// Batches such as an engine writes, all from one seed.
+struct FaultWorkload {
+    private var generator: SeededGenerator
+    private let deviceCount: Int
+
+    init(seed: UInt64, deviceCount: Int = 20) {
+        self.generator = SeededGenerator(seed: seed)
+        self.deviceCount = deviceCount
+    }
+
+    mutating func once(in count: Int) -> Bool { self.generator.once(in: count) }
+
+    mutating func batch() -> SimulatedStore.Records {
+        var records: SimulatedStore.Records = [RecordKey(.clock): self.content(16)]
+        // Now and then a batch of many rows.
+        let isLarge = self.generator.once(in: 6)
+        for _ in 0..<(isLarge ? 12 : self.generator.number(in: 1...8)) {
+            let key = RecordKey(.device, UInt32(self.generator.number(below: self.deviceCount)))
+            let size = isLarge ? 5000 : self.generator.pick([0, 9, 120, 400, 400, 1500, 5000])
+            records[key] = self.content(size)
+        }
+        if self.generator.once(in: 4) { records[RecordKey(.topic, 0)] = self.content(200) }
+        if self.generator.once(in: 8) { records[RecordKey(.rejections, RecordKey.everyTopic)] = self.content(40) }
+        return records
+    }
+
+    /// Bytes that no other record of the run has.
+    private mutating func content(_ count: Int) -> [UInt8] {
+        var word = self.generator.next()
+        var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: word), count: count)
+        for place in 0..<min(8, count) {
+            bytes[place] = UInt8(truncatingIfNeeded: word)
+            word >>= 8
+        }
+        return bytes
     }
 }

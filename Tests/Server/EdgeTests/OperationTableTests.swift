@@ -127,3 +127,234 @@ struct OperationTableTests {
         }
     }
 }
+
+@Suite("Whom each operation is for", .timeLimit(.minutes(15)))
+struct DeclaredAccessTests {
+    /// Every operation: who may ask, what they must reach, and what becomes of it once the store has failed.
+    private static let declared = """
+        addFaultRule operator everyTopic answered
+        alive operator nothing answered
+        allTasks operator topicOfSubject answeredFromDurableState
+        backUp operator everyTopic answered
+        cancelTask worker topicOfSubject refused
+        cancelTasks worker topicOfSubject refused
+        clearFaultRules operator everyTopic answered
+        dashboard anybody nothing answered
+        dashboardFile anybody nothing answered
+        deviceEvents operator topicOfSubject answeredFromDurableState
+        devicePushes operator topicOfSubject answeredFromDurableState
+        drainStream worker topicOfSubject refused
+        dropPending operator topicOfSubject refused
+        events operator everyTopic answered
+        explainDevice operator topicOfSubject answeredFromDurableState
+        extendWake worker topicOfSubject refused
+        faultRules operator everyTopic answered
+        listDevices operator topicOfSubject answeredFromDurableState
+        listPushes operator everyTopic answered
+        listTasks worker topicOfSubject answeredFromDurableState
+        live operator everyTopic answered
+        metrics operator everyTopic answered
+        openAPI operator nothing answered
+        pauseTopic operator topicInPath refused
+        pendingPush operator topicOfSubject answeredFromDurableState
+        push provider topicOfSubject refused
+        pushWay operator everyTopic answered
+        ready operator nothing answered
+        registerDevice worker topicInPath refused
+        releaseWake worker topicOfSubject refused
+        reload operator everyTopic answered
+        removeDevice worker topicOfSubject refused
+        removeFaultRule operator everyTopic answered
+        replaceFaultRules operator everyTopic answered
+        reportConditions worker topicOfSubject refused
+        reportProgress worker topicOfSubject refused
+        reportResult worker topicOfSubject refused
+        resetFaultCounters operator everyTopic answered
+        resources worker topicInPath refused
+        resumeTopic operator topicInPath refused
+        samples operator everyTopic answered
+        simulateExpiration operator topicOfSubject refused
+        simulateLaunch operator topicOfSubject refused
+        simulateTaskExpiration operator topicOfSubject refused
+        simulateTaskLaunch operator topicOfSubject refused
+        statistics operator everyTopic answeredFromDurableState
+        submitTask worker topicOfSubject refused
+        subscribe worker topicInPath refused
+        testPush operator topicOfSubject refused
+        topicStatistics operator topicInPath answeredFromDurableState
+        topics operator topicOfSubject answeredFromDurableState
+        transfersFinished worker topicOfSubject refused
+        version operator nothing answered
+        whatIf operator topicOfSubject answeredFromDurableState
+        """
+
+    @Test("What is declared is what was decided, operation by operation")
+    func table() {
+        let found = Operation.all.map { operation in
+            let rule = operation.access
+            return "\(operation.name) \(rule.role) \(rule.scope) \(operation.afterFailedStore)"
+        }
+        #expect(found.sorted() == Self.declared.split(separator: "\n").map(String.init))
+    }
+}
+
+@Suite("An operation that does not exist")
+struct MadeUpOperationTests {
+    /// All that adding an operation takes besides a place in `openapi.json`.
+    private static let applaud = Operation(
+        "applaud",
+        .put,
+        "/v1/topics/{topic}/applause",
+        on: .admin,
+        by: .operator,
+        reaching: .topicInPath,
+        answers: [200, 400],
+        afterFailedStore: .answered
+    ) { call throws(APIError) in
+        guard call.query == "loud" || call.query.isEmpty else {
+            throw APIError(400, "BadQuery", "Applause is loud, or takes nothing.")
+        }
+        let topic = String(decoding: try call.topic(), as: UTF8.self)
+        return .answered(OperationAnswer(Array(#"{"applauded":"\#(topic)"}"#.utf8)))
+    }
+
+    private static let path = "/v1/topics/\(OperationDesk.topic)/applause"
+
+    private func desk() throws -> OperationDesk { try OperationDesk(Operation.all + [Self.applaud]) }
+
+    @Test("It is served once it is declared, beside all others")
+    func served() throws {
+        let desk = try self.desk()
+        let applauded = #"{"applauded":"\#(OperationDesk.topic)"}"#
+        #expect(desk.serve("PUT \(Self.path)", isLocal: true).text == applauded)
+        #expect(desk.serve("PUT \(Self.path)?loud", token: try desk.token(.operator)).text == applauded)
+        #expect(desk.serve("PUT \(Self.path)?soft", isLocal: true).refusal == "400 BadQuery")
+        #expect(desk.serve("GET /v1/stats", isLocal: true).asked != nil)
+        #expect(try OperationDesk().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
+    }
+
+    @Test("Where and how it is served is what it declares")
+    func routing() throws {
+        let desk = try self.desk()
+        #expect(desk.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
+        #expect(desk.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
+    }
+
+    @Test("Whom it is refused to is what it declares")
+    func authorization() throws {
+        let desk = try self.desk()
+        #expect(desk.serve("PUT \(Self.path)").refusal == "401 MissingToken")
+        let others = [
+            try desk.token(.worker, OperationDesk.topic), try desk.token(.operator, OperationDesk.otherTopic),
+        ]
+        for token in others { #expect(desk.serve("PUT \(Self.path)", token: token).refusal == "403 Forbidden") }
+    }
+
+    @Test("As long as openapi.json lacks it, the check of the document says so")
+    func document() throws {
+        let document = try OpenAPIDocument(try #require(self.desk().serve("GET /openapi.json", isLocal: true).text))
+        let differences = document.differences(from: Operation.all + [Self.applaud])
+        #expect(differences == ["put /v1/topics/{topic}/applause is not described"])
+    }
+}
+
+@Suite("Who may ask for what")
+struct AuthorizationTests {
+    /// An operation with this rule, which is served everywhere.
+    private func operation(_ role: AccessRule.Role, _ scope: AccessRule.Scope) -> Operation {
+        Operation(
+            "made-up",
+            .get,
+            "/v1/made-up/{topic}",
+            on: .all,
+            by: role,
+            reaching: scope,
+            answers: [200],
+            afterFailedStore: .answered
+        ) { _ in .asked(.statistics) }
+    }
+
+    /// What each caller gets: nobody, nonsense, a worker of another topic, a worker, an operator of the topic, an
+    /// operator of all.
+    private func answers(
+        _ role: AccessRule.Role,
+        _ scope: AccessRule.Scope,
+        on listener: ListenerRole
+    ) throws -> [String] {
+        let desk = try OperationDesk([self.operation(role, scope)])
+        let tokens = [
+            nil, "wg1.e30.AAAA", try desk.token(.worker, OperationDesk.otherTopic),
+            try desk.token(.worker, "x", OperationDesk.topic), try desk.token(.operator, OperationDesk.topic),
+            try desk.token(.operator),
+        ]
+        return tokens.map { token in
+            let served = desk.serve("GET /v1/made-up/\(OperationDesk.topic)", on: listener, token: token)
+            return served.refusal.map { String($0.prefix(3)) } ?? (served.asked == nil ? "?" : "200")
+        }
+    }
+
+    @Test("On the listeners of workers", arguments: [ListenerRole.edge, .plain])
+    func workers(listener: ListenerRole) throws {
+        let free = Array(repeating: "200", count: 6)
+        #expect(try self.answers(.anybody, .nothing, on: listener) == free)
+        #expect(try self.answers(.worker, .nothing, on: listener) == ["401", "401", "200", "200", "200", "200"])
+        let ofTopic = try self.answers(.worker, .topicInPath, on: listener)
+        #expect(ofTopic == ["401", "401", "403", "200", "200", "200"])
+        // The engine knows whose it is.
+        let ofSubject = try self.answers(.worker, .topicOfSubject, on: listener)
+        #expect(ofSubject == ["401", "401", "200", "200", "200", "200"])
+        #expect(try self.answers(.worker, .everyTopic, on: listener) == ["401", "401", "403", "403", "403", "200"])
+        #expect(try self.answers(.operator, .nothing, on: listener) == ["401", "401", "403", "403", "200", "200"])
+    }
+
+    @Test("On a listener of operators that other machines reach, where every operation is theirs")
+    func operators() throws {
+        for role in [AccessRule.Role.worker, .operator] {
+            #expect(try self.answers(role, .nothing, on: .admin) == ["401", "401", "403", "403", "200", "200"])
+            #expect(try self.answers(role, .topicInPath, on: .admin) == ["401", "401", "403", "403", "200", "200"])
+            #expect(try self.answers(role, .everyTopic, on: .admin) == ["401", "401", "403", "403", "403", "200"])
+        }
+    }
+
+    @Test("What only a provider may do is for no token, on no listener", arguments: ListenerRole.allCases)
+    func providers(listener: ListenerRole) throws {
+        #expect(try Set(self.answers(.provider, .topicOfSubject, on: listener)) == ["404"])
+    }
+
+    @Test("The caller is who showed a token, in its role, and reaches the token's topics")
+    func caller() throws {
+        let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)])
+        let path = "GET /v1/made-up/\(OperationDesk.topic)"
+        let bound = desk.serve(path, on: .edge, token: try desk.token(.worker, OperationDesk.topic))
+        let caller = try #require(bound.asked?.caller)
+        #expect(caller.role == .worker && caller.credential != nil)
+        #expect(caller.reaches(OperationDesk.topic) && !caller.reaches(OperationDesk.otherTopic))
+        let free = try #require(desk.serve(path, token: try desk.token(.operator)).asked?.caller)
+        #expect(free.role == .operator && free.topics == .all)
+        #expect(desk.countedTokens == 2)
+    }
+
+    @Test("Where nobody is asked, the listener says what a caller is, and everything is reached")
+    func unasked() throws {
+        let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
+        let path = "GET /v1/made-up/\(OperationDesk.topic)"
+        let worker = try #require(desk.serve(path, on: .plain).asked?.caller)
+        #expect(worker.role == .worker && worker.credential == nil && worker.topics == .all)
+        let local = try #require(desk.serve(path, isLocal: true).asked?.caller)
+        #expect(local.role == .operator && local.credential == nil && local.topics == .all)
+        #expect(desk.countedTokens == 0)
+    }
+
+    @Test("Nothing that is open to anybody reaches a topic")
+    func anybody() throws {
+        let desk = try OperationDesk()
+        for operation in Operation.all where operation.access.role == .anybody {
+            #expect(operation.access.scope == .nothing, "\(operation.name)")
+        }
+        guard case .outcome(_, let caller) = desk.serve("GET /") else {
+            Issue.record("the page was refused")
+            return
+        }
+        #expect(caller.topics == .only([]))
+    }
+}

@@ -104,3 +104,187 @@ struct CommandRunTests {
         #expect(BackgroundFetchResult(exitStatus: status) == result)
     }
 }
+
+@Suite("Progress that a command tells", .timeLimit(.minutes(15)))
+struct CommandProgressTests {
+    @Test(
+        "A line is a report, or nothing",
+        arguments: [
+            ("progress 10/100 Exporting", CommandProgress(completed: 10, total: 100, text: "Exporting")),
+            ("progress 0/0", CommandProgress(completed: 0, total: 0)),
+            ("progress 7/9 ", CommandProgress(completed: 7, total: 9)),
+            ("progress\t7/9\r", CommandProgress(completed: 7, total: 9)),
+            ("  progress   1/2   a  b \r", CommandProgress(completed: 1, total: 2, text: "a  b")),
+            (
+                "progress 9007199254740991/9007199254740991",
+                CommandProgress(completed: CommandProgress.countMax, total: CommandProgress.countMax)
+            ),
+            ("progress 9007199254740992/1", nil), ("progress 9223372036854775808/1", nil), ("progress -1/2", nil),
+            ("progress 1", nil), ("progress 1/", nil),
+            ("progress /1", nil), ("progress 1/2/3", nil), ("progress 1.5/2", nil), ("progress +1/2", nil),
+            ("Progress 1/2", nil), ("progress", nil), ("", nil), ("progress ١/٢", nil),
+        ] as [(String, CommandProgress?)]
+    )
+    func lines(line: String, progress: CommandProgress?) {
+        #expect(CommandProgress(line: Array(line.utf8)) == progress)
+    }
+
+    @Test("A text is cut between two characters, within what a gateway takes")
+    func longText() throws {
+        let line = "progress 1/2 " + String(repeating: "é", count: 200)
+        let text = try #require(CommandProgress(line: Array(line.utf8))?.text)
+        #expect(text == String(repeating: "é", count: 128))
+        let wide = "progress 1/2 a" + String(repeating: "👩‍👩‍👧‍👦", count: 20)
+        let cut = try #require(CommandProgress(line: Array(wide.utf8))?.text)
+        #expect(cut == "a" + String(repeating: "👩‍👩‍👧‍👦", count: 10))
+    }
+
+    @Test("Only whole lines count, however they come in pieces, and of many the newest", arguments: 1...9)
+    func pieces(size: Int) {
+        let text = Array("progress 1/9\n\nprogress 2/9 two\nnonsense\nprogress 3".utf8)
+        var lines = ProgressLines()
+        var newest: [CommandProgress] = []
+        var faults: [String] = []
+        for start in stride(from: 0, to: text.count, by: size) {
+            let reading = lines.received(text[start..<min(start + size, text.count)])
+            if let progress = reading.newest { newest.append(progress) }
+            if let fault = reading.fault { faults.append(String(decoding: fault, as: UTF8.self)) }
+        }
+        #expect(newest.last == CommandProgress(completed: 2, total: 9, text: "two"))
+        #expect(newest.first == CommandProgress(completed: 1, total: 9))
+        #expect(faults == ["nonsense"])
+        let rest = lines.received(Array("/9\n".utf8)[...])
+        #expect(rest.newest == CommandProgress(completed: 3, total: 9))
+    }
+
+    @Test("Of one piece the newest line counts, and a line that is none hides it not")
+    func newest() {
+        var lines = ProgressLines()
+        let reading = lines.received(Array("progress 1/9\nprogress 2/9\n?\nprogress 5/9 x\nwhat\n".utf8)[...])
+        #expect(reading.newest == CommandProgress(completed: 5, total: 9, text: "x"))
+        #expect(reading.fault == Array("?".utf8))
+    }
+
+    @Test("A line without end takes no more memory, is left out, and the next one counts", arguments: [0, 1, 70_000])
+    func endless(more: Int) {
+        var lines = ProgressLines()
+        let start = Array("progress 1/2 ".utf8)
+        let full = start + [UInt8](repeating: 0x61, count: ProgressLines.lineBytesMax - start.count)
+        #expect(lines.received(full[...]) == ProgressLines.Reading())
+        #expect(lines.received([UInt8](repeating: 0x61, count: more)[...]) == ProgressLines.Reading())
+        let end = lines.received([0x0A])
+        #expect((end.newest != nil) == (more == 0))
+        #expect((end.fault == nil) == (more == 0))
+        #expect((end.fault?.count ?? 0) <= ProgressLines.lineBytesMax)
+        #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == CommandProgress(completed: 2, total: 2))
+    }
+
+    @Test("The first is told at once, then the newest a second later, and the last at the end")
+    func pace() {
+        func progress(_ completed: Int64) -> CommandProgress { CommandProgress(completed: completed, total: 1000) }
+        var pacer = ProgressPacer()
+        #expect(pacer.nextMoment == nil)
+        #expect(pacer.due(now: 50) == nil)
+        pacer.reported(progress(1))
+        #expect(pacer.due(now: 50) == progress(1))
+        for completed in 2...500 { pacer.reported(progress(Int64(completed))) }
+        #expect(pacer.nextMoment == 1050)
+        #expect(pacer.due(now: 1049) == nil)
+        #expect(pacer.due(now: 1050) == progress(500))
+        #expect(pacer.due(now: 9000) == nil)
+        // What was told is not told again.
+        pacer.reported(progress(500))
+        #expect(pacer.nextMoment == nil)
+        pacer.reported(progress(600))
+        #expect(pacer.due(now: 9000) == progress(600))
+        pacer.reported(progress(700))
+        pacer.reported(progress(1000))
+        #expect(pacer.ended() == progress(1000))
+        #expect(pacer.ended() == nil)
+        #expect(pacer.nextMoment == nil)
+    }
+
+    @Test("Whoever tells something new at every moment is told of once a second")
+    func flood() {
+        var pacer = ProgressPacer()
+        var told = 0
+        for now in Int64(0)..<10_000 {
+            pacer.reported(CommandProgress(completed: now, total: 10_000))
+            if pacer.due(now: now) != nil { told += 1 }
+        }
+        #expect(told == 10)
+        #expect(pacer.ended() == CommandProgress(completed: 9999, total: 10_000))
+    }
+}
+
+@Suite("The commands' output becomes lines with the wake's id")
+struct OutputLinesTests {
+    @Test(
+        "Lines come out whole however they come in",
+        arguments: [["a\nbc\n\nd"], ["a", "\n", "b", "c\n", "\nd"], ["a\nb", "c\n\nd"]]
+    )
+    func lines(parts: [String]) {
+        var lines = OutputLines(prefix: "w1")
+        let found = parts.flatMap { lines.received(Array($0.utf8)[...]) }
+        #expect(found.map { String(decoding: $0, as: UTF8.self) } == ["w1 a\n", "w1 bc\n", "w1 \n"])
+        #expect(lines.ended().map { String(decoding: $0, as: UTF8.self) } == "w1 d\n")
+        #expect(lines.ended() == nil)
+    }
+
+    @Test("A line without an end is broken every 4096 bytes, and loses nothing", arguments: [4096, 4097, 8192, 10_000])
+    func long(count: Int) {
+        for step in [1000, 4096, 65_536] {
+            var lines = OutputLines(prefix: "w")
+            let input = (0..<count).map { UInt8(ascii: "a") + UInt8($0 % 26) } + [UInt8(ascii: "\n")]
+            var found: [[UInt8]] = []
+            for start in stride(from: 0, to: input.count, by: step) {
+                found += lines.received(input[start..<min(input.count, start + step)])
+            }
+            #expect(lines.ended() == nil)
+            #expect(found.count == (count + 4095) / 4096)
+            #expect(found.allSatisfy { $0.count <= 4096 + 3 && $0.starts(with: "w ".utf8) })
+            #expect(found.flatMap { $0.dropFirst(2).dropLast() } == Array(input.dropLast()))
+        }
+    }
+
+    @Test("More lines than somebody can read are dropped and counted, and later ones come through")
+    func rate() {
+        var queue = OutputQueue()
+        for _ in 0..<7000 { queue.append(Array("x\n".utf8), now: 0) }
+        #expect(queue.next(1 << 20).count == 2 * 5000)
+        queue.append(Array("y\n".utf8), now: 1000)
+        let text = String(decoding: queue.next(1 << 20).dropFirst(2 * 5000), as: UTF8.self)
+        #expect(text.hasPrefix("wakegate: 2000 lines"))
+        #expect(text.hasSuffix("fast\ny\n"))
+        for _ in 0..<999 { queue.append(Array("z\n".utf8), now: 1000) }
+        queue.append(Array("over\n".utf8), now: 1000)
+        #expect(String(decoding: queue.next(1 << 20).suffix(2), as: UTF8.self) == "z\n")
+    }
+
+    @Test("A reader that does not read costs at most a megabyte")
+    func room() {
+        var queue = OutputQueue()
+        let line = [UInt8](repeating: UInt8(ascii: "x"), count: 4000)
+        for number in 0..<10_000 { queue.append(line, now: Int64(number) * 1000) }
+        for _ in 0..<10_000 { queue.appendOwn("us") }
+        #expect(queue.next(.max).count <= 1 << 20)
+        #expect(queue.next(.max).count > (1 << 20) - 4000)
+        queue.wrote(queue.next(.max).count)
+        #expect(queue.isEmpty)
+        queue.append(Array("again\n".utf8), now: 100_000_000)
+        #expect(String(decoding: queue.next(100), as: UTF8.self).contains("lines of the commands' output were dropped"))
+    }
+
+    @Test("What was written does not come again")
+    func written() {
+        var queue = OutputQueue()
+        for number in 0..<100 { queue.append(Array("\(number)\n".utf8), now: 0) }
+        var found: [UInt8] = []
+        while !queue.isEmpty {
+            let part = queue.next(7)
+            found += part
+            queue.wrote(part.count)
+        }
+        #expect(found == (0..<100).flatMap { Array("\($0)\n".utf8) })
+    }
+}

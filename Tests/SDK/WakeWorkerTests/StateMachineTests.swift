@@ -1,0 +1,526 @@
+import HTTPClient
+import Testing
+import WakeGateTestKit
+import WakeWorker
+
+@Suite("A worker's subscription")
+struct SubscriptionStateMachineTests {
+    /// Where a machine is when an event comes.
+    enum Place: CaseIterable {
+        case waiting, connecting, subscribed, draining, over
+
+        func machine() -> SubscriptionStateMachine {
+            var generator = SeededGenerator(seed: 1)
+            var machine = SubscriptionStateMachine(now: 0)
+            if self == .waiting { return machine }
+            _ = machine.momentReached(now: 0)
+            if self == .connecting { return machine }
+            if self == .over {
+                machine.failed()
+                return machine
+            }
+            machine.accepted(now: 10)
+            if self == .draining { _ = machine.stopRequested() }
+            _ = generator.next()
+            return machine
+        }
+    }
+
+    @Test("A new worker subscribes at once, and is silent until its stream is", arguments: [nil, 20_000, 300_000])
+    func begins(limit: Int64?) {
+        var machine = limit.map { SubscriptionStateMachine(now: 5, silenceMax: $0) } ?? SubscriptionStateMachine(now: 5)
+        let limit = limit ?? 40_000
+        #expect(machine.nextMoment == 5)
+        #expect(machine.momentReached(now: 4) == .nothing)
+        #expect(machine.momentReached(now: 5) == .subscribe)
+        machine.accepted(now: 6)
+        #expect(machine.nextMoment == 6 + limit)
+        machine.heard(now: 1000)
+        #expect(machine.momentReached(now: 999 + limit) == .nothing)
+        #expect(machine.momentReached(now: 1000 + limit) == .giveUp(silence: limit))
+    }
+
+    @Test("A request to stop drains an open stream, and ends what is only tried")
+    func stop() {
+        let expected: [Place: SubscriptionStateMachine.StopRequestedAction] = [
+            .waiting: .cancel, .connecting: .cancel, .subscribed: .drain, .draining: .nothing, .over: .nothing,
+        ]
+        for place in Place.allCases {
+            var machine = place.machine()
+            #expect(machine.stopRequested() == expected[place], "\(place)")
+            #expect(machine.isStopping)
+            #expect(machine.isOver == (place != .subscribed && place != .draining), "\(place)")
+        }
+    }
+
+    @Test("A stream that ends is tried again, unless the worker stops")
+    func ended() {
+        var generator = SeededGenerator(seed: 7)
+        for place in Place.allCases {
+            var machine = place.machine()
+            let action = machine.streamEnded(now: 100, using: &generator)
+            switch (place, action) {
+            case (.waiting, .retry(let wait)), (.connecting, .retry(let wait)), (.subscribed, .retry(let wait)):
+                #expect((place == .subscribed ? 750...2250 : 1250...2500).contains(wait), "\(place)")
+                #expect(machine.nextMoment == 100 + wait)
+                #expect(machine.momentReached(now: 100 + wait) == .subscribe)
+            case (.draining, .over), (.over, .over): #expect(machine.isOver)
+            default: Issue.record("\(place): \(action)")
+            }
+        }
+    }
+
+    @Test("Waits grow while nothing works, and start over once it does")
+    func backoff() {
+        var generator = SeededGenerator(seed: 3)
+        var machine = SubscriptionStateMachine(now: 0)
+        var now: Int64 = 0
+        for bound: Int64 in [2500, 5000, 10_000, 15_000, 15_000] {
+            #expect(machine.momentReached(now: now) == .subscribe)
+            guard case .retry(let wait) = machine.streamEnded(now: now, using: &generator) else {
+                Issue.record("no retry")
+                return
+            }
+            #expect((bound / 2...bound).contains(wait))
+            now += wait
+        }
+        #expect(machine.momentReached(now: now) == .subscribe)
+        machine.accepted(now: now)
+        let after = machine.streamEnded(retryAfter: 60_000, now: now, using: &generator)
+        guard case .retry(let wait) = after else { return #expect(Bool(false), "\(after)") }
+        #expect((60_750...62_250).contains(wait))
+    }
+
+    @Test(
+        "A thousand workers whose gateway restarts are back within five seconds, never in a crowd",
+        arguments: [0, 700, 1500, 3000, 4500] as [Int64]
+    )
+    func herd(isBackAt: Int64) {
+        var generator = SeededGenerator(seed: 11)
+        var arrivals: [Int64] = []
+        var tries: [Int64: Int] = [:]
+        for _ in 0..<1000 {
+            var machine = SubscriptionStateMachine(now: 0)
+            _ = machine.momentReached(now: 0)
+            machine.accepted(now: 0)
+            var now: Int64 = 0
+            while case .retry(let wait) = machine.streamEnded(now: now, using: &generator) {
+                now += wait
+                tries[now / 10, default: 0] += 1
+                #expect(machine.momentReached(now: now) == .subscribe)
+                if now >= isBackAt { break }
+            }
+            arrivals.append(now)
+        }
+        #expect(arrivals.allSatisfy { $0 <= isBackAt + 5000 })
+        #expect(tries.values.allSatisfy { $0 < 30 }, "\(tries.values.max() ?? 0) of 1,000 within 10 ms")
+        #expect(Set(arrivals).count > 500)
+    }
+
+    @Test("Events that no longer matter change nothing")
+    func late() {
+        for place in Place.allCases where place != .connecting {
+            var machine = place.machine()
+            let before = machine.nextMoment
+            machine.accepted(now: 20)
+            #expect(machine.nextMoment == before, "\(place)")
+        }
+        var over = Place.over.machine()
+        over.heard(now: 20)
+        #expect(over.momentReached(now: .max) == .nothing)
+        #expect(over.nextMoment == nil)
+    }
+}
+
+@Suite("Waits between tries")
+struct BackoffTests {
+    @Test(
+        "A seed determines the schedule, and each wait lies between half of its bound and its bound",
+        arguments: 0..<20
+    )
+    func schedule(seed: UInt64) {
+        var backoff = Backoff(firstMilliseconds: 1000, lastMilliseconds: 15_000)
+        var generator = SeededGenerator(seed: seed)
+        let bounds = [1000, 2000, 4000, 8000, 15_000, 15_000, 15_000]
+        let waits = bounds.map { _ in backoff.failed(using: &generator) }
+        for (wait, bound) in zip(waits, bounds) {
+            #expect((bound / 2...bound).contains(wait), "seed \(seed): \(waits)")
+        }
+
+        var again = Backoff(firstMilliseconds: 1000, lastMilliseconds: 15_000)
+        var same = SeededGenerator(seed: seed)
+        #expect(bounds.map { _ in again.failed(using: &same) } == waits)
+        again.succeeded()
+        #expect((500...1000).contains(again.failed(using: &same)))
+    }
+}
+
+@Suite("The end of a worker")
+struct StopStateMachineTests {
+    @Test("A worker that nobody asked to stop waits for nothing")
+    func running() {
+        var machine = StopStateMachine()
+        #expect(machine.nextMoment == nil)
+        #expect(machine.workChanged(handlers: 0, wakes: 0, now: 5) == .nothing)
+        #expect(machine.workChanged(handlers: 1, wakes: 1, now: 5) == .nothing)
+        #expect(machine.momentReached(now: .max) == .nothing)
+    }
+
+    @Test(
+        "Handlers that run are cancelled when results need what is left, and the limit is the end, to the millisecond",
+        arguments: [(5000, 1250), (8000, 2000), (40_000, 10_000), (86_400_000, 10_000)] as [(Int64, Int64)]
+    )
+    func limit(limit: Int64, results: Int64) {
+        var machine = StopStateMachine(limit: limit)
+        machine.stopRequested(now: 100)
+        machine.stopRequested(now: 3000)
+        #expect(machine.workChanged(handlers: 2, wakes: 2, now: 100) == .nothing)
+        #expect(machine.nextMoment == 100 + limit - results)
+        #expect(machine.momentReached(now: 99 + limit - results) == .nothing)
+        #expect(machine.momentReached(now: 100 + limit - results) == .cancelHandlers)
+        #expect(machine.isCancelled)
+        // A handler that does not heed it holds up nobody.
+        #expect(machine.workChanged(handlers: 1, wakes: 2, now: 100 + limit - results) == .nothing)
+        #expect(machine.nextMoment == 100 + limit)
+        #expect(machine.momentReached(now: 99 + limit) == .nothing)
+        #expect(machine.momentReached(now: 100 + limit) == .end)
+        #expect(machine.nextMoment == nil)
+    }
+
+    @Test("A gateway that never ends the stream holds a worker without handlers up for the time of results")
+    func silence() {
+        var machine = StopStateMachine()
+        machine.stopRequested(now: 0)
+        // A wake that came while the gateway had not heard of the stop.
+        #expect(machine.workChanged(handlers: 0, wakes: 0, now: 0) == .nothing)
+        #expect(machine.nextMoment == 10_000)
+        #expect(machine.workChanged(handlers: 1, wakes: 1, now: 4000) == .nothing)
+        #expect(machine.nextMoment == 30_000)
+        #expect(machine.workChanged(handlers: 0, wakes: 1, now: 5000) == .nothing)
+        for now: Int64 in stride(from: 6000, to: 15_000, by: 1000) {
+            #expect(machine.workChanged(handlers: 0, wakes: 1, now: now) == .nothing)
+            #expect(machine.momentReached(now: now) == .nothing)
+            #expect(machine.nextMoment == 15_000)
+        }
+        #expect(machine.momentReached(now: 15_000) == .end)
+    }
+
+    @Test("Whatever comes when, the end is never later than the limit")
+    func neverLater() {
+        for step: Int64 in [1, 7, 500, 9999] {
+            var machine = StopStateMachine()
+            machine.stopRequested(now: 0)
+            var now: Int64 = 0
+            var handlers = 1
+            while machine.workChanged(handlers: handlers, wakes: 1, now: now) != .end {
+                guard let moment = machine.nextMoment else { break }
+                // Wakes come and go without end, each time just before results would be given up.
+                now = max(now, min(moment, now + step))
+                handlers = 1 - handlers
+                if machine.momentReached(now: now) == .end { break }
+            }
+            #expect(now == 40_000, "step \(step)")
+        }
+    }
+
+    @Test("A second request ends at once what has nothing to tell, and everything else within seconds")
+    func hurried() {
+        var idle = StopStateMachine()
+        idle.stopRequested(now: 0)
+        #expect(idle.workChanged(handlers: 0, wakes: 0, now: 0) == .nothing)
+        idle.cancelRequested(now: 700)
+        #expect(idle.workChanged(handlers: 0, wakes: 0, now: 700) == .end)
+
+        // A result that the gateway has not taken for longer than that is given up at once.
+        var waiting = StopStateMachine()
+        waiting.stopRequested(now: 0)
+        #expect(waiting.workChanged(handlers: 0, wakes: 1, now: 0) == .nothing)
+        waiting.cancelRequested(now: 3000)
+        #expect(waiting.momentReached(now: 3000) == .end)
+
+        var busy = StopStateMachine()
+        busy.stopRequested(now: 0)
+        #expect(busy.workChanged(handlers: 1, wakes: 1, now: 0) == .nothing)
+        busy.cancelRequested(now: 1000)
+        #expect(busy.isCancelled)
+        #expect(busy.nextMoment == 6000)
+        // More requests do not prolong it.
+        busy.cancelRequested(now: 4000)
+        #expect(busy.nextMoment == 6000)
+        #expect(busy.workChanged(handlers: 0, wakes: 1, now: 3000) == .nothing)
+        #expect(busy.nextMoment == 5000)
+        #expect(busy.momentReached(now: 4999) == .nothing)
+        #expect(busy.momentReached(now: 5000) == .end)
+        #expect(busy.workChanged(handlers: 0, wakes: 0, now: 5000) == .end)
+    }
+
+    @Test("A second request shortens what is left of the limit, and never prolongs it")
+    func lateHurry() {
+        var machine = StopStateMachine()
+        machine.stopRequested(now: 0)
+        #expect(machine.workChanged(handlers: 1, wakes: 1, now: 0) == .nothing)
+        #expect(machine.momentReached(now: 30_000) == .cancelHandlers)
+        machine.cancelRequested(now: 38_000)
+        #expect(machine.nextMoment == 40_000)
+        // Both at once, as a caller may who has no patience.
+        var both = StopStateMachine()
+        both.cancelRequested(now: 10)
+        #expect(both.workChanged(handlers: 1, wakes: 1, now: 10) == .nothing)
+        #expect(both.nextMoment == 5010)
+        both.stopRequested(now: 20)
+        #expect(both.nextMoment == 5010)
+    }
+}
+
+@Suite("A wake in a worker's hands")
+struct WakeStateMachineTests {
+    enum Place: CaseIterable {
+        case queued, running, expired, lost, sending, pausing, over
+
+        func machine() -> WakeStateMachine {
+            var generator = SeededGenerator(seed: 1)
+            var machine = WakeStateMachine(deadline: 30_000)
+            if self == .queued { return machine }
+            if self == .over {
+                _ = machine.ended(.lost)
+                return machine
+            }
+            machine.handlerStarted()
+            switch self {
+            case .queued, .running, .over: break
+            case .expired: _ = machine.ended(.expired)
+            case .lost: _ = machine.ended(.lost)
+            case .sending, .pausing:
+                _ = machine.handlerEnded(.newData)
+                if self == .pausing { _ = machine.answered(.failed(retryAfter: 0), now: 100, using: &generator) }
+            }
+            return machine
+        }
+    }
+
+    @Test("An end at the gateway cancels the handler that runs, and drops what was not begun")
+    func ended() {
+        let expected: [Place: WakeStateMachine.EndedAction] = [
+            .queued: .forget, .running: .cancelHandler, .expired: .nothing, .lost: .nothing, .sending: .nothing,
+            .pausing: .nothing, .over: .nothing,
+        ]
+        for place in Place.allCases {
+            for ending in [WakeStateMachine.Ending.expired, .lost] {
+                var machine = place.machine()
+                #expect(machine.ended(ending) == expected[place], "\(place) \(ending)")
+                #expect(machine.isOver == (place == .queued || place == .over), "\(place)")
+            }
+        }
+    }
+
+    @Test(
+        "A thrown error is failed, but no word is said of a lost wake that was given up",
+        arguments: [
+            (Place.running, BackgroundFetchResult?.none, WakeStateMachine.HandlerEndedAction.send(.failed)),
+            (.running, .noData, .send(.noData)), (.expired, nil, .send(.failed)), (.expired, .newData, .send(.newData)),
+            (.lost, nil, .forget), (.lost, .newData, .send(.newData)), (.sending, .newData, .forget),
+        ]
+    )
+    func handlerEnded(
+        place: Place,
+        result: BackgroundFetchResult?,
+        expected: WakeStateMachine.HandlerEndedAction
+    ) {
+        var machine = place.machine()
+        #expect(machine.handlerEnded(result) == expected)
+    }
+
+    @Test("A result is sent again until it is known to have arrived, and given up long after its deadline")
+    func retries() {
+        var generator = SeededGenerator(seed: 5)
+        var machine = Place.sending.machine()
+        var now: Int64 = 1000
+        var tries = 0
+        while case .retry(let moment) = machine.answered(.failed(retryAfter: 0), now: now, using: &generator) {
+            tries += 1
+            #expect(moment > now && moment <= now + 5000)
+            #expect(machine.momentReached(now: moment - 1) == .nothing)
+            #expect(machine.momentReached(now: moment) == .send(.newData))
+            now = moment
+        }
+        #expect(machine.isOver)
+        #expect(tries > 10)
+        #expect(now < 30_000 + WakeStateMachine.lateMax && now > 30_000 + WakeStateMachine.lateMax - 5000)
+
+        var delivered = Place.sending.machine()
+        #expect(delivered.answered(.accepted, now: 0, using: &generator) == .delivered(.newData))
+        #expect(delivered.answered(.accepted, now: 0, using: &generator) == .nothing)
+        var refused = Place.sending.machine()
+        #expect(refused.answered(.refused, now: 0, using: &generator) == .dropped(.newData))
+    }
+
+    @Test("A result that no longer counts is tried twice")
+    func late() {
+        var generator = SeededGenerator(seed: 5)
+        var machine = Place.expired.machine()
+        #expect(machine.handlerEnded(nil) == .send(.failed))
+        guard case .retry(let moment) = machine.answered(.failed(retryAfter: 0), now: 0, using: &generator) else {
+            Issue.record("not tried again")
+            return
+        }
+        #expect(machine.momentReached(now: moment) == .send(.failed))
+        #expect(machine.answered(.failed(retryAfter: 0), now: moment, using: &generator) == .dropped(.failed))
+        #expect(machine.isOver)
+    }
+
+    @Test("Without a word from the gateway a wake expires by itself, two seconds after its deadline")
+    func deadline() {
+        var machine = Place.running.machine()
+        #expect(machine.nextMoment == 32_000)
+        machine.extended(to: 50_000)
+        machine.extended(to: 40_000)
+        #expect(machine.momentReached(now: 51_999) == .nothing)
+        #expect(machine.momentReached(now: 52_000) == .cancelHandler)
+        #expect(machine.nextMoment == nil)
+        var queued = Place.queued.machine()
+        #expect(queued.momentReached(now: 32_000) == .forget)
+    }
+
+    @Test("A worker that ends gives up a result that is not known to have arrived, and every wake")
+    func givenUp() {
+        for place in Place.allCases {
+            var machine = place.machine()
+            #expect(machine.givenUp() == (place == .pausing || place == .sending ? .newData : nil), "\(place)")
+            #expect(machine.isOver && machine.nextMoment == nil, "\(place)")
+        }
+    }
+
+    @Test("More time is asked for when half of it has passed, until nobody wants it or the gateway gives no more")
+    func keepAlive() {
+        var keepAlive = KeepAlive()
+        #expect(keepAlive.nextMoment == nil)
+        keepAlive.begun(deadline: 30_000)
+        keepAlive.begun(deadline: 30_000)
+        #expect(keepAlive.nextMoment == 15_000)
+        #expect(keepAlive.momentReached(now: 14_999) == false)
+        #expect(keepAlive.momentReached(now: 15_000) == true)
+        #expect(keepAlive.nextMoment == nil)
+        keepAlive.extended(to: 45_000)
+        #expect(keepAlive.nextMoment == 30_000)
+        #expect(keepAlive.momentReached(now: 30_000) == true)
+        keepAlive.unanswered(now: 30_500)
+        #expect(keepAlive.nextMoment == 31_500)
+        keepAlive.ended()
+        #expect(keepAlive.nextMoment == 31_500)
+        #expect(keepAlive.momentReached(now: 31_500) == true)
+        keepAlive.refused()
+        #expect(keepAlive.nextMoment == nil)
+        var left = KeepAlive()
+        left.begun(deadline: 30_000)
+        left.ended()
+        left.ended()
+        #expect(left.nextMoment == nil)
+    }
+}
+
+@Suite("When progress is told")
+struct ProgressStateMachineTests {
+    private var generator = SystemRandomNumberGenerator()
+
+    @Test("What is new is told at once, then four times a second at most, and the newest alone")
+    mutating func paced() {
+        var machine = ProgressStateMachine()
+        #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == .nothing)
+        var told: [Int64] = []
+        // Something is new every ten milliseconds of ten seconds, and each report is answered five later.
+        for now in stride(from: Int64(1000), to: 11_000, by: 10) {
+            machine.changed()
+            if machine.momentReached(now: now) == .tell {
+                told.append(now)
+                #expect(machine.nextMoment == nil, "one report is on its way at most")
+                machine.answered(.accepted, now: now + 5, using: &self.generator)
+            }
+        }
+        #expect(told.first == 1000 && told.count == 40)
+        #expect(zip(told, told.dropFirst()).allSatisfy { $1 - $0 >= ProgressStateMachine.interval })
+    }
+
+    @Test("What was said last is told before the result, at once, and only then may that go")
+    mutating func last() {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        #expect(machine.momentReached(now: 0) == .tell)
+        machine.changed()
+        // While the first report is on its way the second one waits for its answer.
+        machine.handlerEnded(now: 10)
+        #expect(machine.holdsResult && machine.momentReached(now: 11) == .nothing)
+        machine.answered(.accepted, now: 20, using: &self.generator)
+        #expect(machine.holdsResult && machine.nextMoment == 10 && machine.momentReached(now: 20) == .tell)
+        #expect(machine.holdsResult)
+        machine.answered(.accepted, now: 30, using: &self.generator)
+        #expect(!machine.holdsResult && machine.nextMoment == nil)
+    }
+
+    @Test("A handler that has said nothing new keeps no result waiting")
+    mutating func nothingNew() {
+        var silent = ProgressStateMachine()
+        silent.handlerEnded(now: 0)
+        #expect(!silent.holdsResult)
+        var told = ProgressStateMachine()
+        told.changed()
+        #expect(told.momentReached(now: 0) == .tell)
+        told.answered(.accepted, now: 1, using: &self.generator)
+        told.handlerEnded(now: 2)
+        #expect(!told.holdsResult)
+    }
+
+    @Test("What did not arrive is told again, after a wait that grows, and as long as the gateway asks for")
+    mutating func failed() throws {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        var (now, waits): (Int64, [Int64]) = (0, [])
+        for _ in 0..<6 {
+            #expect(machine.momentReached(now: now) == .tell)
+            machine.answered(.failed(retryAfter: 0), now: now, using: &self.generator)
+            let next = try #require(machine.nextMoment)
+            waits.append(next - now)
+            now = next
+        }
+        #expect(waits.allSatisfy { (250...5000).contains($0) } && waits[5] >= 2500, "\(waits)")
+        #expect(machine.momentReached(now: now) == .tell)
+        machine.answered(.failed(retryAfter: 60_000), now: now, using: &self.generator)
+        #expect(machine.nextMoment == now + 60_000)
+    }
+
+    @Test("A last report that does not arrive keeps the result waiting for so long and no longer")
+    mutating func patience() {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        #expect(machine.momentReached(now: 0) == .tell)
+        machine.answered(.failed(retryAfter: 60_000), now: 0, using: &self.generator)
+        machine.handlerEnded(now: 100)
+        #expect(machine.holdsResult && machine.nextMoment == 100 + ProgressStateMachine.lastReportPatience)
+        #expect(machine.momentReached(now: 100 + ProgressStateMachine.lastReportPatience) == .giveUp)
+        #expect(!machine.holdsResult && machine.nextMoment == nil)
+        machine.changed()
+        #expect(machine.momentReached(now: 1_000_000) == .nothing)
+    }
+
+    @Test("A report without an answer keeps the result waiting no longer either")
+    mutating func unanswered() {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        #expect(machine.momentReached(now: 0) == .tell)
+        machine.handlerEnded(now: 0)
+        #expect(machine.momentReached(now: ProgressStateMachine.lastReportPatience) == .giveUp && !machine.holdsResult)
+        machine.answered(.failed(retryAfter: 0), now: 6000, using: &self.generator)
+        #expect(!machine.holdsResult && machine.nextMoment == nil)
+    }
+
+    @Test("When the gateway takes no more, nothing is told and nothing waits", arguments: [true, false])
+    mutating func over(isRefused: Bool) {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        #expect(machine.momentReached(now: 0) == .tell)
+        machine.handlerEnded(now: 0)
+        if isRefused { machine.answered(.refused, now: 1, using: &self.generator) } else { machine.abandoned() }
+        #expect(!machine.holdsResult && machine.nextMoment == nil)
+        machine.changed()
+        #expect(machine.momentReached(now: 10_000) == .nothing && !machine.holdsResult)
+    }
+}

@@ -1,0 +1,148 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import Wire
+
+@Suite("The query of what happens", .timeLimit(.minutes(15)))
+struct EventFilterTests {
+    private static func filter(_ query: String) throws -> EventFilter {
+        try query.withByteView { view in try EventFilter(query: view) }
+    }
+
+    @Test("It takes each of its parameters once, and everything without one")
+    func taken() throws {
+        #expect(try Self.filter("") == EventFilter())
+        let token = String(repeating: "AB", count: 32)
+        let all = try Self.filter("outcome=refused&device=\(token)&topic=com.example.app")
+        #expect(all.topic == "com.example.app" && all.outcome == "refused")
+        #expect(all.device == token.lowercased(), "as events spell it")
+        for outcome in ["push", "coalesced", "no-wake", "newData", "lost", "expired", "BadDeviceToken"] {
+            #expect(try Self.filter("outcome=\(outcome)").outcome == outcome)
+        }
+    }
+
+    @Test(
+        "What is wrong is named, with what is taken",
+        arguments: [
+            ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""),
+            ("topic=a&topic=b", "topic may come only once."), ("topik=a", "topik is not a parameter (topic?)"),
+        ]
+    )
+    func refused(query: String, message: String) throws {
+        let error = try #require(throws: APIError.self) { _ = try Self.filter(query) }
+        #expect(error.status == 400 && error.reason == "BadQuery")
+        #expect(error.message.contains(message), "\(error.message)")
+    }
+
+    @Test("What is no topic and no token is said to be none")
+    func none() throws {
+        #expect(try #require(throws: APIError.self) { _ = try Self.filter("topic=%20") }.reason == "BadTopic")
+        #expect(try #require(throws: APIError.self) { _ = try Self.filter("device=1") }.reason == "BadDeviceToken")
+    }
+}
+
+@Suite("The query of what happened to a device", .timeLimit(.minutes(15)))
+struct EventQueryTests {
+    private static func selection(_ query: String) throws -> EventSelection {
+        try query.withByteView { view in try EventQuery(view).selection }
+    }
+
+    @Test("It takes each of its parameters once, in any order, and has a limit without one")
+    func taken() throws {
+        let none = try Self.selection("")
+        #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
+        let all = try Self.selection("before=5.1&limit=1000&kind=task")
+        #expect(all.kind == .task && all.limit == 1000 && all.before == EventPlace("5.1"))
+        for kind in EventSelection.Kind.allCases {
+            #expect(try Self.selection("kind=\(kind.rawValue)").kind == kind)
+        }
+    }
+
+    @Test(
+        "What is wrong is named, with what is taken",
+        arguments: [
+            ("kind=tasks", "kind is push, task or conditions, not \"tasks\"."),
+            ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
+            ("limit=1001", "limit is a whole number from 1 to 1000, not \"1001\"."), ("limit", "not \"\"."),
+            ("before=1", "before is the next of the answer that is gone on with."),
+            ("limit=1&limit=1", "limit may come only once."), ("limt=1", "limt is not a parameter (limit?)"),
+        ]
+    )
+    func refused(query: String, message: String) throws {
+        let error = try #require(throws: APIError.self) { _ = try Self.selection(query) }
+        #expect(error.status == 400 && error.reason == "BadQuery")
+        #expect(error.message.contains(message), "\(error.message)")
+    }
+}
+
+@Suite("The query of a subscription", .timeLimit(.minutes(15)))
+struct SubscriptionQueryTests {
+    private func request(_ query: String) throws -> SubscriptionRequest {
+        try query.withByteView { try SubscriptionQuery($0).request }
+    }
+
+    /// The reason that a query is refused for; nil when it is not.
+    private func refusal(_ query: String) -> String? {
+        query.withByteView { query in
+            do throws(APIError) {
+                _ = try SubscriptionQuery(query)
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+    }
+
+    @Test("Without a query it is one slot for pushes alone")
+    func defaults() throws {
+        let request = try self.request("")
+        #expect(request.slots == 1 && request.takesPushes && !request.takesTasks && !request.reportsConditions)
+        #expect(request.devices.isEmpty && request.resources.isEmpty && request.label.isEmpty)
+    }
+
+    @Test("It names what it handles, has and hears of")
+    func names() throws {
+        let request = try self.request(
+            "task=a.b&task=a.%2A&session=s&resource=npu&resource=gpu&push=0&conditions=1&slots=3&name=my%20worker"
+        )
+        #expect(request.tasks == [IdentifierPattern("a.b"), IdentifierPattern("a.*")])
+        #expect(request.sessions == [IdentifierPattern("s")])
+        #expect(request.resources == ["gpu", "npu"])
+        #expect(!request.takesPushes && request.reportsConditions && request.slots == 3 && request.label == "my worker")
+        #expect(try self.request("push=1&conditions=0").takesPushes)
+        #expect(try self.request("push=0&conditions=1").takesTasks == false)
+    }
+
+    @Test("The same name twice is refused as such")
+    func duplicates() {
+        #expect(self.refusal("task=a&task=b&task=a") == "DuplicateTask")
+        #expect(self.refusal("session=a&session=a") == "DuplicateTask")
+        #expect(self.refusal("task=a&session=a&task=a.*") == nil)
+    }
+
+    @Test(
+        "What is no name, or comes too often, is refused",
+        arguments: [
+            "task=", "task=a%20b", "task=*", "task=.*", "task=a*", "session=", "resource=", "resource=a/b", "push=2",
+            "push=", "conditions=yes", "push=1&push=1", "conditions=1&conditions=1", "tasks=a", "slots=0",
+            "slots=1&slots=1", "push=0", "push=0&resource=gpu",
+        ]
+    )
+    func faults(query: String) {
+        #expect(self.refusal(query) == "BadQuery")
+    }
+
+    @Test("Tasks and sessions may be 64 each, resources eight")
+    func bounds() {
+        func query(_ parameter: String, _ count: Int) -> String {
+            (0..<count).map { "\(parameter)=n\($0)" }.joined(separator: "&")
+        }
+        for (parameter, most) in [("task", 64), ("session", 64), ("resource", 8)] {
+            #expect(self.refusal(query(parameter, most)) == nil, "\(parameter)")
+            #expect(self.refusal(query(parameter, most + 1)) == "BadQuery", "\(parameter)")
+        }
+        #expect(self.refusal("task=" + String(repeating: "a", count: 255)) == nil)
+        #expect(self.refusal("task=" + String(repeating: "a", count: 256)) == "BadQuery")
+    }
+}

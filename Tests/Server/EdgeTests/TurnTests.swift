@@ -1,0 +1,310 @@
+import Engine
+import Gateway
+import HTTPClient
+import HTTPTransport
+import Platform
+import Synchronization
+import Testing
+import Wire
+
+@Suite("What a loop has for the engine", .timeLimit(.minutes(15)))
+struct EngineOutboxTests {
+    private let mailbox = Mailbox<CommandBatch>()
+
+    /// How many answers are due to what was handed over since the last call; nil when nothing was.
+    private func taken() -> Int? {
+        var batch = CommandBatch()
+        _ = self.mailbox.take(into: &batch, waitingAtMost: 0)
+        return batch.isEmpty ? nil : batch.answersDue
+    }
+
+    private func append(_ outbox: EngineOutbox) {
+        let stream = LoopStream(loop: 0, connectionIndex: 0, connectionGeneration: 1, number: 1)
+        let push = PushCommand(
+            reply: .stream(stream),
+            token: DeviceToken(),
+            apnsID: APNsID(random: (1, 2)),
+            isNamedByClient: false,
+            expiration: 0,
+            priority: 10,
+            wakes: true,
+            isDryRun: false,
+            topicCount: 0,
+            collapseIDCount: 0,
+            payloadCount: 0,
+            traceCount: 0
+        )
+        outbox.append(push, topic: ByteView(), collapseID: ByteView(), payload: ByteView(), trace: ByteView())
+    }
+
+    @Test("It leaves at the end of the turn, and not before")
+    func turn() {
+        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
+        #expect(self.taken() == nil)
+        outbox.handOver()
+        #expect(self.taken() == 0)
+        outbox.handOver()
+        #expect(self.taken() == nil)
+    }
+
+    @Test("Pushes count from the end of their turn until they are answered, and nothing else does")
+    func pushes() {
+        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        for _ in 0..<3 { self.append(outbox) }
+        outbox.append(.workersAsked)
+        #expect(outbox.pushesAtEngine == 0)
+        outbox.handOver()
+        #expect(outbox.pushesAtEngine == 3 && self.taken() == 3)
+        outbox.pushAnswered()
+        self.append(outbox)
+        outbox.handOver()
+        #expect(outbox.pushesAtEngine == 3 && self.taken() == 1)
+    }
+
+    @Test("What takes the engine little is stepped by the loop while the engine's thread sleeps, and the rest is left")
+    func stepping() throws {
+        let steps = Mutex<[Int]>([])
+        let mailbox = self.mailbox
+        let thread = try NamedThread("engine") {
+            var batch = CommandBatch()
+            mailbox.lend { batch in
+                steps.withLock { $0.append(batch.answersDue) }
+                batch.removeAll()
+                return 600_000
+            }
+            while mailbox.take(into: &batch, waitingAtMost: 600_000) { batch.removeAll() }
+            mailbox.lend(nil)
+        }
+        let outbox = EngineOutbox(mailbox, room: PushRoom(most: 512))
+        var count = 0
+        func isStepped(_ pushes: Int, with commands: EngineCommand...) -> Bool {
+            let before = steps.withLock { $0.count }
+            for _ in 0..<pushes { self.append(outbox) }
+            for command in commands { outbox.append(command) }
+            var isHere = false
+            outbox.handOver {
+                $0()
+                isHere = true
+            }
+            count += pushes
+            return isHere && steps.withLock { $0.dropFirst(before) } == [pushes]
+        }
+        // The thread is at work now and then, and does what is left for it.
+        while !isStepped(3) {}
+        while !isStepped(256) {}
+        while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
+        #expect(!isStepped(257), "that many are the thread's")
+        #expect(!isStepped(1, with: .workersAsked), "and what may take longer")
+        #expect(outbox.pushesAtEngine == count)
+        mailbox.close()
+        thread.join()
+    }
+}
+
+@Suite("Whom a shutdown has told to end", .timeLimit(.minutes(15)))
+struct GoodbyesTests {
+    private let connection = ConnectionID(index: 3, generation: 1)
+
+    private let other = ConnectionID(index: 4, generation: 1)
+
+    @Test("A connection that asks nothing for a second is silent, and one that came just now is not")
+    func silence() {
+        var goodbyes = Goodbyes()
+        #expect(!goodbyes.isDraining)
+        goodbyes.begin()
+        #expect(goodbyes.isDraining)
+        let seconds = (0..<3).map { _ in goodbyes.isSilent(self.connection) }
+        #expect(seconds == [false, true, true])
+        let ofOther = goodbyes.isSilent(self.other)
+        #expect(!ofOther)
+    }
+
+    @Test("Whoever was told is not told again, whether seen before or not")
+    func told() {
+        var goodbyes = Goodbyes()
+        goodbyes.said(to: self.connection)
+        _ = goodbyes.isSilent(self.other)
+        goodbyes.said(to: self.other)
+        let silent = [self.connection, self.other].filter { goodbyes.isSilent($0) }
+        #expect(silent.isEmpty)
+    }
+
+    @Test("The next connection in the same place begins anew")
+    func closed() {
+        var goodbyes = Goodbyes()
+        goodbyes.said(to: self.connection)
+        goodbyes.connectionClosed(self.connection)
+        let seconds = (0..<2).map { _ in goodbyes.isSilent(self.connection) }
+        #expect(seconds == [false, true])
+        let ofNext = goodbyes.isSilent(ConnectionID(index: 3, generation: 2))
+        #expect(!ofNext)
+    }
+}
+
+@Suite("How many pushes of a loop may be at the engine", .timeLimit(.minutes(15)))
+struct PushRoomTests {
+    static let short = PushRoom.shortPauseNanosecondsMax
+    static let long = PushRoom.shortPauseNanosecondsMax + 1
+
+    /// A room beside a quiet topic's push that came at 0.
+    private static func besideQuiet(most: Int) -> PushRoom {
+        var room = PushRoom(most: most)
+        room.quietPushCame(now: 0)
+        return room
+    }
+
+    /// Has the room filled, at 0 unless it is another moment, and pauses follow.
+    private func pause(_ room: inout PushRoom, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
+        for number in 0..<Int64(times) {
+            room.paused(withRoomFor: room.count(now: now), now: number * 1_000_000_000)
+            room.resumed(now: number * 1_000_000_000 + nanoseconds)
+        }
+    }
+
+    @Test("There is all the room, but for a second after each push of a quiet topic")
+    func second() {
+        var room = PushRoom(most: 512)
+        #expect(room.count(now: 0) == 512)
+        room.quietPushCame(now: 5000)
+        #expect(room.count(now: 5000) == 128 && room.count(now: 5999) == 128 && room.count(now: 6000) == 512)
+        room.quietPushCame(now: 5900)
+        #expect(room.count(now: 6000) == 128)
+    }
+
+    @Test("Where eight more pauses are long than are not there is twice the room, up to all of it")
+    func longPauses() {
+        var room = Self.besideQuiet(most: 500)
+        self.pause(&room, Self.long, times: 7)
+        self.pause(&room, Self.short)
+        self.pause(&room, Self.long)
+        #expect(room.count(now: 0) == 128)
+        self.pause(&room, Self.long)
+        #expect(room.count(now: 0) == 256)
+        self.pause(&room, Self.long, times: 8)
+        #expect(room.count(now: 0) == 500)
+        self.pause(&room, Self.long, times: 255)
+        #expect(room.count(now: 0) == 500)
+    }
+
+    @Test(
+        "After 256 pauses with more room the least is tried again, however long they were",
+        arguments: [PushRoomTests.short, PushRoomTests.long]
+    )
+    func leastAgain(length: Int64) {
+        var room = Self.besideQuiet(most: 512)
+        self.pause(&room, Self.long, times: 16)
+        self.pause(&room, length, times: 255)
+        #expect(room.count(now: 0) == 512)
+        self.pause(&room, length)
+        #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("Pauses with all the room do not count where there is less beside a quiet topic's pushes")
+    func noisyAlone() {
+        var room = Self.besideQuiet(most: 512)
+        self.pause(&room, Self.long, times: 100, at: 1000)
+        #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("There is never more than may be, which can be set anew")
+    func most() {
+        var room = Self.besideQuiet(most: 16)
+        self.pause(&room, Self.long, times: 100)
+        #expect(room.count(now: 0) == 16 && room.count(now: 1000) == 16)
+        room.most = 1000
+        #expect(room.count(now: 0) == 128 && room.count(now: 1000) == 1000)
+        self.pause(&room, Self.long, times: 24)
+        #expect(room.count(now: 0) == 1000)
+        room.most = 512
+        #expect(room.count(now: 0) == 512)
+        self.pause(&room, Self.long, times: 256)
+        #expect(room.count(now: 0) == 128)
+    }
+
+    @Test("Beside a quiet topic's pushes there is all the room where none is to be less")
+    func all() {
+        var room = PushRoom(most: 512, least: .max)
+        room.quietPushCame(now: 0)
+        self.pause(&room, Self.long, times: 1000)
+        #expect(room.count(now: 0) == 512)
+    }
+
+    @Test("A pause that did not begin does not end")
+    func unbegun() {
+        var room = Self.besideQuiet(most: 512)
+        for _ in 0..<100 { room.resumed(now: .max) }
+        #expect(room.count(now: 0) == 128)
+    }
+}
+
+@Suite("The streams of those who follow what happens", .timeLimit(.minutes(15)))
+struct EventFeedTests {
+    /// What a stream was told so far.
+    private func news(_ loop: ServedLoop, _ stream: HTTPRequestID) throws -> [LiveNews] {
+        var parser = ServerSentEventParser(bytesMax: 1 << 20)
+        return try parser.received(loop.answers[stream]?.body ?? []).compactMap {
+            LiveNews(name: $0.name, data: $0.data)
+        }
+    }
+
+    private func events(_ loop: ServedLoop, _ stream: HTTPRequestID) throws -> [LiveEvent] {
+        try self.news(loop, stream).compactMap { if case .event(let event) = $0 { event } else { nil } }
+    }
+
+    private func open(_ loop: ServedLoop, _ query: String = "") throws -> HTTPRequestID {
+        let stream = try loop.open("/v1/events\(query)", at: .admin)
+        try loop.run("the greeting") { loop.answers[stream]?.text.hasPrefix(": events follow\n\n") == true }
+        return stream
+    }
+
+    @Test("A stream tells what is taken and what the edge and the engine refuse, and a filtered one its part of that")
+    func told() throws {
+        let loop = try ServedLoop()
+        let all = try self.open(loop)
+        let refusals = try self.open(loop, "?outcome=refused")
+        #expect(try loop.push().status == 200)
+        #expect(try loop.push([("apns-priority", "7")]).status == 400)
+        #expect(try loop.push([("apns-topic", "com.example.other")]).status == 400)
+        #expect(try loop.push([("apns-priority", "7"), ("wakegate-dry-run", "1")]).status == 400)
+        #expect(try loop.push(body: "{").status == 400)
+        try loop.run("three refusals") { (try? self.events(loop, refusals).count) == 3 }
+        try loop.run("five events") { (try? self.events(loop, all).count) == 5 }
+        let told = try self.events(loop, all)
+        #expect(told.map(\.kind) == [.registered, .push, .refused, .refused, .refused])
+        #expect(told.allSatisfy { $0.device == ServedLoop.device })
+        let reasons = ["BadPriority", "DeviceTokenNotForTopic", "PayloadEmpty"]
+        #expect(try self.events(loop, refusals).map(\.reason) == reasons)
+        #expect(try self.events(loop, refusals).map(\.topic)[1] == "com.example.other")
+        #expect(told.dropFirst().allSatisfy { $0.apnsID != nil })
+    }
+
+    @Test("As many follow as may, one more is refused by name, and may come when another has gone")
+    func bound() throws {
+        let loop = try ServedLoop { $0.limits.eventStreamsMax = 1 }
+        let stream = try self.open(loop)
+        let refused = try loop.ask("GET /v1/events", at: .admin)
+        #expect(refused.status == 503 && refused.header("retry-after") == "5")
+        #expect(String(decoding: refused.body, as: UTF8.self).contains("limits.eventStreamsMax"))
+        #expect(loop.shared.tally.times(.eventStreamsMax) == 1)
+        #expect(loop.shared.services.events.isWatched)
+        loop.cancel(stream)
+        try loop.run("the end of the first") { !loop.shared.services.events.isWatched }
+        _ = try self.open(loop)
+        #expect(try loop.ask("GET /v1/events?outcom=push", at: .admin).status == 400)
+    }
+
+    @Test("What the loop was too slow for is told as a count, and what comes then as ever")
+    func missed() throws {
+        let loop = try ServedLoop { $0.limits.eventsHeldMax = 16 }
+        let stream = try self.open(loop)
+        var crowd = WatchedEvents()
+        for number in 0..<1000 { crowd.append(WatchedEvent(at: Int64(number), kind: .paused, topic: "a")) }
+        loop.shared.services.events.take(&crowd)
+        try loop.run("the last") { (try? self.events(loop, stream).last?.at) == 999 }
+        let news = try self.news(loop, stream)
+        guard case .missed(984) = news.first else { return #expect(Bool(false), "\(news.prefix(1))") }
+        #expect(news.count == 17)
+        #expect(loop.shared.tally.times(.eventsHeldMax) == 1)
+    }
+}

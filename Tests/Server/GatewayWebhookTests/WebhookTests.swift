@@ -1,0 +1,322 @@
+import Engine
+import Gateway
+import HTTPClient
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("What a webhook's answer says")
+struct WebhookVerdictTests {
+    private static func verdict(
+        _ status: Int,
+        _ body: String = "",
+        retryAfter: Int? = nil,
+        of kind: WakeKind = .push
+    ) -> WebhookVerdict {
+        var response = HTTPResponse(status: status, body: Array(body.utf8))
+        response.retryAfterSeconds = retryAfter
+        return WebhookVerdict(.success(response), of: kind)
+    }
+
+    @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
+    func result(result: FetchResult) {
+        #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(.push(result)))
+        #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
+    }
+
+    @Test("204 is new data, and 202 a promise")
+    func short() {
+        #expect(Self.verdict(204) == .result(.push(.newData)))
+        #expect(Self.verdict(202) == .accepted)
+        #expect(Self.verdict(202, "{\"result\":\"failed\"}") == .accepted)
+    }
+
+    @Test(
+        "Of a task or a session it is success, true or false",
+        arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
+    )
+    func success(kind: WakeKind) {
+        #expect(Self.verdict(200, "{\"success\":true}", of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(200, "{\"success\":false}", of: kind) == .result(.task(.failure)))
+        #expect(Self.verdict(204, of: kind) == .result(.task(.success)))
+        #expect(Self.verdict(202, of: kind) == .accepted)
+        let cause = "it answered 200 to a \(kind.name) wake without success, true or false"
+        for body in ["{}", "{\"result\":\"newData\"}", "{\"success\":1}", "{\"success\":null}"] {
+            #expect(Self.verdict(200, body, of: kind) == .refused(cause: cause))
+        }
+        #expect(Self.verdict(200, "{\"success\":true}").isRefused)
+    }
+
+    @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
+    func noObject(body: String) {
+        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
+    }
+
+    @Test("A body that is not UTF-8 is refused, wherever the fault is")
+    func outsideUTF8() {
+        for body in [[0xFF], Array("{\"result\":\"newData\",\"a\":\"".utf8) + [0xE9] + Array("\"}".utf8)] as [[UInt8]] {
+            let verdict = WebhookVerdict(.success(HTTPResponse(status: 200, body: body)), of: .push)
+            #expect(verdict == .refused(cause: "it answered 200 with a body that is not UTF-8"))
+        }
+    }
+
+    @Test("An object without a result is refused", arguments: ["{}", "{\"result\":1}", "{\"result\":\"NewData\"}"])
+    func noResult(body: String) {
+        let cause = "it answered 200 without a result of newData, noData or failed"
+        #expect(Self.verdict(200, body) == .refused(cause: cause))
+    }
+
+    @Test(
+        "Every other status is refused, redirects with a remedy",
+        arguments: [201, 206, 400, 404, 410, 429, 500, 503]
+    )
+    func refused(status: Int) {
+        #expect(Self.verdict(status, "{\"result\":\"newData\"}") == .refused(cause: "it answered \(status)"))
+        let redirect = "it answered 302, and redirects are not followed; set the final URL"
+        #expect(Self.verdict(302) == .refused(cause: redirect))
+    }
+
+    @Test("A webhook that asks for rest has not taken the wake", arguments: [429, 503])
+    func rest(status: Int) {
+        let cause = "it answered \(status) and asked for 7 s of rest"
+        #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
+        guard case .undelivered(_, retryAfter: 0) = Self.verdict(status, retryAfter: 0) else {
+            Issue.record("a retry-after of 0 must give a delay of 0")
+            return
+        }
+        #expect(Self.verdict(500, retryAfter: 7) == .refused(cause: "it answered 500"))
+        guard case .undelivered(_, let day) = Self.verdict(status, retryAfter: .max) else {
+            Issue.record("not undelivered")
+            return
+        }
+        #expect(day == 86_400_000)
+    }
+
+    @Test("Without an answer it hangs on whether the wake may have arrived")
+    func noAnswer() {
+        var error = HTTPClientError(.unreachable, "no connection")
+        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
+        error.detail = "Connection refused"
+        #expect(
+            WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil)
+        )
+        error.mayHaveArrived = true
+        #expect(WebhookVerdict(.failure(error), of: .push) == .lost(cause: "Connection refused"))
+        let large = HTTPClientError(.tooLarge, "the answer is too large")
+        #expect(WebhookVerdict(.failure(large), of: .push) == .refused(cause: "it answered more than 65536 bytes"))
+        let head = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
+        let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
+        #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
+    }
+
+    @Test("The signature is what RFC 4231 and any other implementation make of time and body")
+    func signature() throws {
+        // openssl dgst -sha256 -hmac 0123456789abcdef
+        let signature = try WebhookSignature.make(
+            body: Array("{\"wake\":\"a\"}".utf8),
+            timestamp: "1795268839",
+            secret: Array("0123456789abcdef".utf8)
+        )
+        #expect(signature == "v1=5c55a6cbf6047b178e63d14851c3200825caf0996f83aaf246c9fccab2417b7b")
+    }
+}
+
+extension WebhookVerdict {
+    fileprivate var isRefused: Bool {
+        if case .refused = self { true } else { false }
+    }
+}
+
+@Suite("The numbers of webhooks, and their places", .timeLimit(.minutes(15)))
+struct WebhookNumbersTests {
+    @Test("A place is used again once its webhook has ended, and a number never is")
+    func reuse() {
+        var numbers = WebhookNumbers()
+        let begun = (0..<3).map { _ in numbers.begin() }
+        #expect(begun.map(\.number) == [0, 1, 2] && begun.map(\.place) == [0, 1, 2])
+        numbers.end(1)
+        #expect(numbers.place(of: 1) == nil && numbers.place(of: 2) == 2)
+        let next = numbers.begin()
+        #expect(next == (3, 1))
+        #expect(numbers.place(of: 1) == nil && numbers.place(of: 3) == 1)
+        let last = numbers.begin()
+        #expect(last == (4, 3) && numbers.placeCount == 4)
+    }
+
+    @Test("However many come and go, there are no more places than webhooks at a time")
+    func bound() {
+        var numbers = WebhookNumbers()
+        var open: [UInt32] = []
+        for round in 0..<1000 {
+            open.append(numbers.begin().number)
+            if open.count > 3 { numbers.end(open.remove(at: round % 3)) }
+            #expect(Set(open.compactMap { numbers.place(of: $0) }).count == open.count)
+        }
+        #expect(numbers.placeCount == 4)
+    }
+
+    @Test("What has ended ends once")
+    func twice() {
+        var numbers = WebhookNumbers()
+        let number = numbers.begin().number
+        numbers.end(number)
+        numbers.end(number)
+        let places = (0..<2).map { _ in numbers.begin().place }
+        #expect(places == [0, 1])
+    }
+}
+
+@Suite("The circuit breaker of a webhook")
+struct WebhookBreakerTests {
+    /// A breaker with a clock and a generator of its own.
+    private struct Rig {
+        var breaker = WebhookBreaker()
+        var generator = SeededGenerator(seed: 5)
+        var now: Int64 = 0
+
+        /// A failure of a wake that was just handed out.
+        mutating func fail(retryAfter: Int64? = nil) -> WebhookBreaker.Action {
+            self.fail(round: self.breaker.round, retryAfter: retryAfter)
+        }
+
+        mutating func fail(round: UInt64, retryAfter: Int64? = nil) -> WebhookBreaker.Action {
+            self.breaker.failed(round: round, at: self.now, retryAfter: retryAfter, using: &self.generator)
+        }
+
+        mutating func succeed() -> WebhookBreaker.Action { self.breaker.succeeded(round: self.breaker.round) }
+
+        /// Fails until it rests.
+        mutating func open() {
+            for _ in 0..<WebhookBreaker.failuresMax { _ = self.fail() }
+        }
+
+        /// Goes on to the end of the rest, which must be one.
+        mutating func endRest() throws {
+            guard case .resting(let until) = self.breaker.state else {
+                throw Failure(state: "\(self.breaker.state)")
+            }
+            #expect(self.breaker.timePassed(until - 1) == .nothing)
+            self.now = until
+            #expect(self.breaker.timePassed(until) == .probe)
+        }
+
+        struct Failure: Error {
+            let state: String
+        }
+    }
+
+    @Test("Failures in a row begin a rest, and a success between them starts the count again")
+    func opens() {
+        var rig = Rig()
+        for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
+        #expect(rig.succeed() == .nothing)
+        for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
+        #expect(rig.breaker.state == .active)
+        guard case .rest(let until) = rig.fail() else {
+            Issue.record("it does not rest")
+            return
+        }
+        #expect((WebhookBreaker.firstRest / 2...WebhookBreaker.firstRest).contains(until))
+        #expect(rig.breaker.state == .resting(until: until))
+        #expect(rig.breaker.failures == WebhookBreaker.failuresMax)
+    }
+
+    @Test("A probe that succeeds closes it, as if nothing had been")
+    func recovers() throws {
+        var rig = Rig()
+        rig.open()
+        try rig.endRest()
+        #expect(rig.breaker.state == .probing)
+        #expect(rig.succeed() == .recover)
+        #expect(rig.breaker.state == .active && rig.breaker.failures == 0)
+        rig.open()
+        guard case .resting(let until) = rig.breaker.state else {
+            Issue.record("it does not rest")
+            return
+        }
+        #expect(until - rig.now <= WebhookBreaker.firstRest)
+    }
+
+    @Test("Each rest that did not help doubles the next, to a bound, and is spread over its upper half")
+    func backsOff() throws {
+        var rig = Rig()
+        rig.open()
+        var rests: Set<Int64> = []
+        for number in 1...20 {
+            try rig.endRest()
+            guard case .rest(let until) = rig.fail() else {
+                Issue.record("a failed probe does not rest")
+                return
+            }
+            let bound = min(WebhookBreaker.lastRest, WebhookBreaker.firstRest << Int64(number))
+            #expect((bound / 2...bound).contains(until - rig.now), "rest \(number)")
+            rests.insert(until - rig.now)
+        }
+        #expect(rests.count > 15, "the rests are not spread")
+        #expect(rig.breaker.failures == WebhookBreaker.failuresMax + 20)
+    }
+
+    @Test("What becomes of a wake of an earlier round decides nothing")
+    func rounds() throws {
+        var rig = Rig()
+        let before = rig.breaker.round
+        rig.open()
+        let resting = rig.breaker.state
+        #expect(rig.fail(round: before) == .nothing && rig.breaker.state == resting)
+        #expect(rig.breaker.succeeded(round: before) == .nothing && rig.breaker.state == resting)
+        try rig.endRest()
+        #expect(rig.fail(round: before) == .nothing && rig.breaker.state == .probing)
+        #expect(rig.breaker.succeeded(round: before) == .nothing && rig.breaker.state == .probing)
+        #expect(rig.succeed() == .recover)
+        #expect(rig.fail(round: before) == .nothing && rig.breaker.failures == 0)
+    }
+
+    @Test("A webhook that asks for rest gets it at once, within bounds, and longer when it asks for longer")
+    func retryAfter() throws {
+        var rig = Rig()
+        #expect(rig.fail(retryAfter: 30_000) == .rest(until: 30_000))
+        #expect(rig.fail(retryAfter: 20_000) == .nothing)
+        #expect(rig.fail(retryAfter: 40_000) == .rest(until: 40_000))
+        try rig.endRest()
+        #expect(rig.fail(retryAfter: 0) == .rest(until: 40_000 + WebhookBreaker.firstRest))
+        try rig.endRest()
+        let start = rig.now
+        #expect(rig.fail(retryAfter: .max / 2) == .rest(until: start + WebhookBreaker.retryAfterMax))
+        // It holds whenever the wake was handed out that brought the answer.
+        var late = Rig()
+        let round = late.breaker.round
+        late.open()
+        #expect(late.fail(round: round, retryAfter: 600_000) == .rest(until: 600_000))
+    }
+
+    @Test("A moment that nobody waits for changes nothing")
+    func timers() throws {
+        var rig = Rig()
+        #expect(rig.breaker.timePassed(.max) == .nothing)
+        rig.open()
+        try rig.endRest()
+        #expect(rig.breaker.timePassed(.max) == .nothing && rig.breaker.state == .probing)
+    }
+
+    @Test("Whatever happens, a webhook that works again is used again", arguments: 0..<20 as Range<UInt64>)
+    func converges(seed: UInt64) throws {
+        var rig = Rig()
+        rig.generator = SeededGenerator(seed: seed)
+        var rests = 0
+        for _ in 0..<500 {
+            rig.now += Int64.random(in: 0..<3000, using: &rig.generator)
+            _ = rig.breaker.timePassed(rig.now)
+            let round = rig.breaker.round &- UInt64.random(in: 0...1, using: &rig.generator)
+            if Bool.random(using: &rig.generator) {
+                _ = rig.breaker.succeeded(round: round)
+            } else if case .rest = rig.fail(round: round, retryAfter: rig.now % 7 == 0 ? 5000 : nil) {
+                rests += 1
+            }
+        }
+        #expect(rests > 5, "seed \(seed): it hardly rested")
+        if case .resting(let until) = rig.breaker.state { #expect(rig.breaker.timePassed(until) == .probe) }
+        _ = rig.succeed()
+        #expect(rig.breaker.state == .active && rig.breaker.failures == 0, "seed \(seed)")
+    }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Platform
+import Synchronization
+import Testing
+import Wire
+
+@Suite("The machine's clocks", .timeLimit(.minutes(15)))
+struct SystemClockTests {
+    @Test("A clock that never steps goes on, in every unit alike")
+    func monotonic() {
+        let milliseconds = SystemClock.monotonic
+        let microseconds = SystemClock.monotonicMicroseconds
+        let nanoseconds = SystemClock.monotonicNanoseconds
+        #expect(microseconds / 1000 >= milliseconds)
+        #expect(nanoseconds / 1000 >= microseconds)
+        #expect(SystemClock.monotonic >= nanoseconds / 1_000_000)
+        #expect(SystemClock.boot >= milliseconds, "the time of suspension comes on top")
+    }
+
+    @Test("Processor time only grows, and a thread has no more of it than its process")
+    func processor() {
+        let thread = SystemClock.threadNanoseconds
+        #expect(thread > 0)
+        #expect(SystemClock.processorNanoseconds >= thread)
+        #expect(SystemClock.threadNanoseconds >= thread)
+    }
+}
+
+@Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
+struct MonitorTests {
+    /// A count that is `Sendable` without the compiler's proof: `monitor` guards it.
+    private final class Counter: @unchecked Sendable {
+        let monitor = Monitor()
+        var count = 0
+
+        func add() {
+            self.monitor.withLock {
+                self.count += 1
+                self.monitor.broadcast()
+            }
+        }
+    }
+
+    @Test("What threads change under the lock is changed by each of them, and whoever waits hears of it")
+    func counting() throws {
+        let counter = Counter()
+        let threads = try (0..<4).map { _ in
+            try NamedThread("counting") { for _ in 0..<1000 { counter.add() } }
+        }
+        counter.monitor.withLock {
+            while counter.count < 4000 { counter.monitor.wait() }
+        }
+        for thread in threads { thread.join() }
+        #expect(counter.monitor.withLock { counter.count } == 4000)
+    }
+
+    @Test("A wait ends at its moment when nobody signals, and the lock is held again")
+    func moment() {
+        let monitor = Monitor()
+        let moment = SystemClock.monotonicNanoseconds + 1_000_000
+        monitor.lock()
+        // It may end before its moment, too, without a reason.
+        while monitor.wait(untilNanoseconds: moment) {}
+        monitor.unlock()
+        #expect(SystemClock.monotonicNanoseconds >= moment)
+        #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
+    }
+
+    @Test("A latch holds back whoever comes before it is opened, and nobody afterwards")
+    func latch() throws {
+        let latch = Latch()
+        let passed = Latch()
+        #expect(!latch.wait(untilNanoseconds: SystemClock.monotonicNanoseconds))
+        let thread = try NamedThread("waiting") {
+            latch.wait()
+            passed.open()
+        }
+        #expect(!passed.wait(untilNanoseconds: SystemClock.monotonicNanoseconds))
+        latch.open()
+        passed.wait()
+        thread.join()
+        #expect(latch.wait(untilNanoseconds: 0))
+    }
+}
+
+@Suite("Threads", .timeLimit(.minutes(15)))
+struct NamedThreadTests {
+    /// What a thread has seen of itself.
+    private final class Sight: Sendable {
+        let lines = Mutex<[String]>([])
+    }
+
+    /// What the system says of a thread that looks as soon as it runs.
+    private func lines(of file: String, name: String, _ signals: NamedThread.Signals) throws -> [String] {
+        let sight = Sight()
+        let thread = try NamedThread(name, signals: signals) {
+            let text = (try? String(contentsOfFile: "/proc/thread-self/\(file)", encoding: .utf8)) ?? ""
+            sight.lines.withLock { $0 = text.split(separator: "\n").map(String.init) }
+        }
+        thread.join()
+        return sight.lines.withLock { $0 }
+    }
+
+    @Test(
+        "The system knows a thread by its name from the beginning, as much of it as it keeps",
+        arguments: [("engine", "engine"), ("a name of many letters", "a name of many ")]
+    )
+    func name(given: String, shown: String) throws {
+        #expect(try self.lines(of: "comm", name: given, .inherited) == [shown])
+    }
+
+    @Test("A thread takes the signals of who started it, or none but those that cannot be put off")
+    func signals() throws {
+        func blocked(_ signals: NamedThread.Signals) throws -> UInt64 {
+            let lines = try self.lines(of: "status", name: "signals", signals)
+            let line = try #require(lines.first { $0.hasPrefix("SigBlk:") })
+            return try #require(UInt64(line.dropFirst("SigBlk:".count).drop { $0 == "\t" }, radix: 16))
+        }
+        let own = try String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)
+        #expect(own.contains(String(format: "SigBlk:\t%016lx", try blocked(.inherited))))
+        let (terminate, kill) = (UInt64(1) << UInt64(SIGTERM - 1), UInt64(1) << UInt64(SIGKILL - 1))
+        #expect(try blocked(.blocked) & (terminate | kill) == terminate)
+    }
+
+    @Test("A thread runs on when nobody keeps it")
+    func alone() throws {
+        let ended = DispatchSemaphore(value: 0)
+        let mayEnd = DispatchSemaphore(value: 0)
+        try NamedThread("alone") {
+            mayEnd.wait()
+            ended.signal()
+        }
+        mayEnd.signal()
+        #expect(ended.wait(timeout: .now() + 60) == .success)
+    }
+}
+
+@Suite("Random bits", .timeLimit(.minutes(15)))
+struct RandomBitsTests {
+    @Test("What is drawn never repeats, within a block and across blocks, nor from another source")
+    func distinct() {
+        var first = RandomBits()
+        var second = RandomBits()
+        var seen: Set<UInt64> = []
+        for _ in 0..<2000 {
+            #expect(seen.insert(first.next()).inserted)
+            let (upper, lower) = second.pair()
+            #expect(seen.insert(upper).inserted)
+            #expect(seen.insert(lower).inserted)
+        }
+    }
+
+    @Test("As many bytes are drawn as are asked for, and every value comes")
+    func bytes() {
+        var random = RandomBits()
+        let drawn = random.bytes(20_000)
+        #expect(drawn.count == 20_000 && Set(drawn).count == 256)
+        #expect(random.bytes(0).isEmpty)
+    }
+
+    @Test("They serve the standard library's choices as any generator does")
+    func choices() {
+        var random = RandomBits()
+        for _ in 0..<100 { #expect((3...5).contains(Int.random(in: 3...5, using: &random))) }
+    }
+}
+
+@Suite("Comparisons of long bytes", .timeLimit(.minutes(15)))
+struct LongComparisonTests {
+    @Test("Bytes are equal when there are as many and none differs, wherever they lie")
+    func equal() {
+        for count in Array(0...40) + [255, 256, 257, 1000] {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+            #expect(Self.areEqual(bytes, [7] + bytes, from: 1))
+            #expect(!Self.areEqual(bytes, bytes + [0], from: 0))
+            for place in bytes.indices {
+                var other = bytes
+                other[place] ^= 0x80
+                #expect(!Self.areEqual(bytes, other, from: 0))
+            }
+        }
+        #expect(ByteView().equalsLong(ByteView()))
+    }
+
+    /// Whether the one are the others behind the first few.
+    private static func areEqual(_ left: [UInt8], _ right: [UInt8], from start: Int) -> Bool {
+        left.withByteView { left in right.withByteView { left.equalsLong($0.dropFirst(start)) } }
+    }
+}

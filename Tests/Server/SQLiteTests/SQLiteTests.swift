@@ -1,0 +1,274 @@
+import Dispatch
+import Foundation
+import Storage
+import Synchronization
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite
+struct SQLiteDatabaseTests {
+    @Test("A blob is read back as it was written")
+    func blobs() throws {
+        let database = try SQLiteDatabase(path: ":memory:", mode: .create)
+        try database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, content BLOB)")
+        let insert = try database.prepare("INSERT INTO rows (content) VALUES (?)")
+        for content in [[], [0], Array(repeating: UInt8(7), count: 100_000)] as [[UInt8]] {
+            try content.withByteView {
+                try insert.bind(1, $0)
+                try insert.run()
+            }
+        }
+        let select = try database.prepare("SELECT content FROM rows ORDER BY id")
+        var counts: [Int] = []
+        while try select.step() { counts.append(select.bytes(0).count) }
+        #expect(counts == [0, 1, 100_000])
+        #expect(try database.integer("SELECT count(*) FROM rows WHERE content = x'00'") == 1)
+    }
+
+    @Test("A file of another program is told from one that is missing")
+    func errors() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let text = folder.appending(path: "text").path
+        try Data(repeating: 65, count: 10_000).write(to: URL(filePath: text))
+        let database = try SQLiteDatabase(path: text, mode: .readWrite)
+        #expect { try database.integer("PRAGMA user_version") } throws: { ($0 as? SQLiteError)?.kind == .notDatabase }
+        #expect {
+            _ = try SQLiteDatabase(path: folder.appending(path: "none").path, mode: .readWrite)
+        } throws: {
+            ($0 as? SQLiteError)?.kind == .cannotOpen
+        }
+    }
+}
+
+/// The disk has to be as bad as disks are, and no worse, or what is proven on it proves nothing.
+@Suite("A simulated disk", .timeLimit(.minutes(15)))
+struct SimulatedDiskTests {
+    /// How a database is kept.
+    enum Keeping: String, CaseIterable {
+        case log, journal
+
+        var pragmas: String {
+            switch self {
+            case .log: "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+            // The deletion of the rollback journal is the commit; only EXTRA syncs the folder after it.
+            case .journal: "PRAGMA journal_mode=DELETE; PRAGMA synchronous=EXTRA;"
+            }
+        }
+    }
+
+    private static let commits = 6
+
+    private static func open(_ disk: SimulatedDisk, _ pragmas: String) throws -> SQLiteDatabase {
+        let database = try SQLiteDatabase(path: "/db", mode: .create, vfs: disk.vfsName)
+        try database.execute("PRAGMA page_size=4096; PRAGMA temp_store=MEMORY; " + pragmas)
+        return database
+    }
+
+    /// Commits rows of several pages until something fails.
+    ///
+    /// - Returns: how many commits were acknowledged.
+    private static func write(_ disk: SimulatedDisk, _ pragmas: String) -> Int {
+        var acknowledged = 0
+        do {
+            let database = try self.open(disk, pragmas)
+            try database.execute("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, content BLOB)")
+            for number in 1...self.commits {
+                try database.execute("INSERT INTO rows VALUES (\(number), randomblob(6000))")
+                acknowledged = number
+                if number % 3 == 0 { _ = try database.checkpoint(.restart) }
+            }
+        } catch {
+            // The caller looks at what is there.
+        }
+        return acknowledged
+    }
+
+    /// Time does not pass on this disk, so that nobody waits for a lock: who is refused tries again.
+    private static func retrying<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
+        while true {
+            do throws(SQLiteError) {
+                return try body()
+            } catch {
+                guard error.kind == .busy else { throw error }
+            }
+        }
+    }
+
+    /// - Returns: how many rows there are; nil when the database is damaged.
+    private static func rows(_ disk: SimulatedDisk) -> Int? {
+        do {
+            let database = try self.open(disk, "")
+            guard try database.text("PRAGMA integrity_check") == "ok" else { return nil }
+            guard try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'rows'") == 1 else { return 0 }
+            return try database.integer("SELECT count(*) FROM rows WHERE length(content) = 6000").map(Int.init)
+        } catch {
+            return nil
+        }
+    }
+
+    @Test("A synced commit survives every loss of power, at every operation", arguments: Keeping.allCases)
+    func syncedCommitsSurvive(keeping: Keeping) {
+        var losses = 0
+        for seed in 0..<8 as Range<UInt64> {
+            for number in 0... {
+                let disk = SimulatedDisk(seed: seed)
+                disk.failOperation(number, .powerLoss, seed: seed == 0 ? 0 : seed &* 1000 + UInt64(number))
+                let acknowledged = Self.write(disk, keeping.pragmas)
+                guard disk.metFault else { break }
+                losses += 1
+                let rows = Self.rows(disk)
+                #expect(rows == acknowledged || rows == acknowledged + 1, "seed \(seed): \(disk.firstFault)")
+            }
+        }
+        #expect(losses > 8 * 20)
+    }
+
+    @Test("Without syncs some loss of power loses a commit, and some leaves a damaged file")
+    func unsyncedCommitsAreLost() {
+        var isLost = false
+        var isDamaged = false
+        for seed in 0..<60 as Range<UInt64> {
+            let disk = SimulatedDisk(seed: seed)
+            let acknowledged = Self.write(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
+            #expect(acknowledged == Self.commits)
+            disk.losePower(seed: seed)
+            let rows = Self.rows(disk)
+            isDamaged = isDamaged || rows == nil
+            isLost = isLost || rows.map { $0 < acknowledged } == true
+        }
+        #expect(isLost)
+        #expect(isDamaged)
+    }
+
+    @Test("What was written outlives the process, synced or not")
+    func pageCacheOutlivesProcess() throws {
+        let disk = SimulatedDisk()
+        let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
+        try database.execute("CREATE TABLE rows (content BLOB); INSERT INTO rows VALUES (randomblob(6000))")
+        disk.killProcess()
+        #expect(throws: SQLiteError.self) { try database.execute("INSERT INTO rows VALUES (randomblob(6000))") }
+        #expect(Self.rows(disk) == 1)
+        disk.losePower()
+        #expect(Self.rows(disk) == 0)
+    }
+
+    @Test("A failed sync loses what it was to write, though the next one succeeds")
+    func failedSyncLoses() throws {
+        for isFailing in [false, true] {
+            let disk = SimulatedDisk()
+            let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
+            try database.execute("CREATE TABLE rows (content BLOB); PRAGMA synchronous=NORMAL;")
+            try database.execute("INSERT INTO rows VALUES (randomblob(6000))")
+            if isFailing { disk.failOperation(0, .failedSync) }
+            let checkpoint = Result { try database.checkpoint(.passive) }
+            #expect(disk.metFault == isFailing)
+            #expect(((try? checkpoint.get()) == nil) == isFailing)
+            try database.execute("PRAGMA synchronous=FULL; INSERT INTO rows VALUES (randomblob(6000))")
+            disk.losePower()
+            #expect(Self.rows(disk) == (isFailing ? 0 : 2))
+        }
+    }
+
+    @Test("A full disk refuses what needs room, and nothing else")
+    func fullDisk() throws {
+        let disk = SimulatedDisk()
+        let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
+        try database.execute("CREATE TABLE rows (content BLOB); INSERT INTO rows VALUES (randomblob(6000))")
+        disk.failOperation(0, .noSpace, isLasting: true)
+        let error = #expect(throws: SQLiteError.self) {
+            try database.execute("INSERT INTO rows VALUES (randomblob(6000))")
+        }
+        #expect(error?.kind == .full)
+        #expect(disk.firstFault.contains("no space at operation 0: write"))
+        #expect(try database.integer("SELECT count(*) FROM rows") == 1)
+        disk.count(.changes)
+        try database.execute("INSERT INTO rows VALUES (randomblob(6000))")
+        #expect(Self.rows(disk) == 2)
+    }
+
+    @Test("One connection writes at a time, and others read what was committed before", arguments: Keeping.allCases)
+    func locks(keeping: Keeping) throws {
+        let disk = SimulatedDisk()
+        let writer = try Self.open(disk, keeping.pragmas)
+        try writer.execute("CREATE TABLE rows (content BLOB)")
+        let other = try Self.open(disk, "")
+        try writer.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000))")
+        let refused = #expect(throws: SQLiteError.self) { try other.execute("BEGIN IMMEDIATE") }
+        #expect(refused?.kind == .busy)
+        #expect(try other.integer("SELECT count(*) FROM rows") == 0)
+        try other.execute("BEGIN; SELECT count(*) FROM rows")
+        switch keeping {
+        case .log:
+            try writer.execute("COMMIT")
+            #expect(try other.integer("SELECT count(*) FROM rows") == 0, "a reader's snapshot moved")
+        case .journal:
+            let refused = #expect(throws: SQLiteError.self) { try writer.execute("COMMIT") }
+            #expect(refused?.kind == .busy, "a page was overwritten under its reader")
+            try other.execute("COMMIT")
+            try writer.execute("COMMIT")
+            try other.execute("BEGIN")
+        }
+        try other.execute("COMMIT")
+        #expect(try other.integer("SELECT count(*) FROM rows") == 1)
+        try other.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000)); COMMIT")
+        #expect(try writer.integer("SELECT count(*) FROM rows") == 2)
+    }
+
+    @Test("Connections of several threads take turns, and nothing of any is lost with the power")
+    func threads() throws {
+        let disk = SimulatedDisk(seed: 9)
+        try Self.open(disk, Keeping.log.pragmas).execute("CREATE TABLE rows (content BLOB)")
+        let failures = Mutex<[String]>([])
+        DispatchQueue.concurrentPerform(iterations: 3) { _ in
+            do {
+                let database = try Self.retrying { () throws(SQLiteError) in
+                    try SQLiteDatabase(path: "/db", mode: .readWrite, vfs: disk.vfsName)
+                }
+                for _ in 0..<40 {
+                    try Self.retrying { () throws(SQLiteError) in
+                        try database.execute("BEGIN IMMEDIATE; INSERT INTO rows VALUES (randomblob(6000)); COMMIT")
+                    }
+                }
+            } catch {
+                failures.withLock { $0.append("\(error)") }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+        disk.losePower(seed: 3)
+        #expect(Self.rows(disk) == 120)
+    }
+
+    @Test("A plan counts operations, and meets its fault once or from then on")
+    func plans() throws {
+        let counts = (0..<2).map { _ in
+            let disk = SimulatedDisk(seed: 5)
+            #expect(Self.write(disk, Keeping.log.pragmas) == Self.commits)
+            return disk.operations
+        }
+        #expect(counts[0] == counts[1])
+        #expect(counts[0] > 20)
+        let disk = SimulatedDisk()
+        let database = try Self.open(disk, Keeping.log.pragmas)
+        try database.execute("CREATE TABLE rows (content BLOB)")
+        for isLasting in [false, true] {
+            disk.failOperation(0, .ioError, isLasting: isLasting)
+            let insert = "INSERT INTO rows VALUES (randomblob(6000))"
+            #expect { try database.execute(insert) } throws: { ($0 as? SQLiteError)?.kind == .io }
+            #expect(((try? database.execute(insert)) == nil) == isLasting)
+        }
+    }
+
+    @Test("Damage is seen by who reads next")
+    func damage() {
+        let disk = SimulatedDisk()
+        #expect(Self.write(disk, Keeping.journal.pragmas) == Self.commits)
+        #expect(disk.size(of: "/db").map { $0 > 6 * 6000 } == true)
+        #expect(disk.size(of: "/none") == nil)
+        #expect(!disk.damage("/none", at: 0))
+        #expect(disk.damage("/db", at: 3))
+        #expect(Self.rows(disk) == nil)
+    }
+}

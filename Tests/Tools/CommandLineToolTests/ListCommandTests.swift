@@ -1,0 +1,97 @@
+import CommandLineTool
+import Testing
+import Wire
+import wakegate
+
+struct DeviceListCommandTests {
+    private func parsed(_ line: String) throws -> ParsedCommand {
+        let words = line.split(separator: " ").map(String.init)
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
+            throw CommandFailure.usage("no command")
+        }
+        return parsed
+    }
+
+    @Test(
+        "A page is asked for with what narrows the list",
+        arguments: [
+            ("", nil, "/v1/devices?limit=7"),
+            ("--topic a.b --state held --hold battery", nil, "/v1/devices?topic=a.b&state=held&hold=battery&limit=7"),
+            ("--state idle", "ab", "/v1/devices?state=idle&limit=7&after=ab"),
+        ] as [(String, String?, String)]
+    )
+    func paths(options: String, after: String?, path: String) throws {
+        #expect(DeviceListCommand.path(try self.parsed("device list \(options)"), limit: 7, after: after) == path)
+    }
+
+    @Test("Devices are a table with one head however many pages there are")
+    func table() throws {
+        let device = try JSONReader.read(
+            """
+            {"token": "ab", "topic": "a.b", "state": "held", "held": ["battery", "priority"], "eligibleAt": null,
+             "lastLaunchAt": 1700000000000}
+            """
+        )
+        let head =
+            "state     held               may launch at         last launch           topic                     token\n"
+        let line =
+            "held      battery            -                     2023-11-14T22:13:20Z  a.b                       ab\n"
+        #expect(DeviceListCommand.text([device], withHead: true) == head + line)
+        #expect(DeviceListCommand.text([device], withHead: false) == line)
+        #expect(DeviceListCommand.text([], withHead: true).isEmpty)
+    }
+}
+
+struct PushListCommandTests {
+    private func parsed(_ line: String) throws -> ParsedCommand {
+        let words = line.split(separator: " ").map(String.init)
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
+            throw CommandFailure.usage("no command")
+        }
+        return parsed
+    }
+
+    @Test("A page of pushes is asked for with what narrows the list")
+    func paths() throws {
+        let plain = try self.parsed("push list")
+        #expect(PushListCommand.path(plain, since: nil, limit: 7, after: nil) == "/v1/pushes?limit=7")
+        let narrowed = try self.parsed("push list --topic a.b --outcome expired")
+        let path = "/v1/pushes?since=5&topic=a.b&outcome=expired&limit=9&after=1.2.3.4"
+        #expect(PushListCommand.path(narrowed, since: 5, limit: 9, after: "1.2.3.4") == path)
+    }
+
+    @Test("A push to a device is sent as ever, whatever its token")
+    func push() throws {
+        #expect(try self.parsed("push 0be5 --topic a.b").arguments == ["0be5"])
+    }
+
+    @Test(
+        "The time of a list is told in seconds, minutes, hours or days",
+        arguments: [
+            ("90s", 9_910_000), ("30m", 8_200_000), ("1h", 6_400_000), ("7d", 0), ("h", nil), ("1", nil), ("0m", nil),
+            ("-1h", nil), ("1w", nil), ("", nil), ("100001s", nil),
+        ] as [(String, Int64?)]
+    )
+    func since(text: String, moment: Int64?) throws {
+        #expect((try? PushListCommand.since(text, now: 10_000_000)) == moment)
+        #expect(try PushListCommand.since(nil, now: 10_000_000) == nil)
+    }
+
+    @Test("Pushes are a table with one head however many pages there are")
+    func table() throws {
+        let push = try JSONReader.read(
+            """
+            {"apnsID": "cf05bfb4-141d-4f97-d59a-caf0a7cfbbe1", "device": "ab", "topic": null, "priority": 5,
+             "receivedAt": 1700000000000, "outcome": "noWake", "outcomeAt": null}
+            """
+        )
+        let lines = PushListCommand.text([push], withHead: true).split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].hasPrefix("received              outcome"))
+        let line =
+            "2023-11-14T22:13:20Z  noWake        -                     cf05bfb4-141d-4f97-d59a-caf0a7cfbbe1  "
+            + "-                         ab"
+        #expect(lines.last.map(String.init) == line)
+        #expect(PushListCommand.text([push], withHead: false) == line + "\n")
+        #expect(PushListCommand.text([], withHead: true).isEmpty)
+    }
+}
