@@ -152,3 +152,56 @@ final class ChildProcess {
         return Failure(description: "\(words) \(what); its standard error: \(self.errors)")
     }
 }
+
+/// Asking again and again for what no event tells of.
+enum Polling {
+    /// The first rest between two questions, and the longest, to which each is twice the last.
+    ///
+    /// Without rests those who ask take the cores from what they wait for.
+    private static let restMillisecondsMin: Int32 = 5
+    private static let restMillisecondsMax: Int32 = 80
+
+    /// Asks until it is so, and says whether it was in time: within a minute, or as long as is given.
+    static func isSo(within seconds: Double = 60, _ ask: () throws -> Bool) rethrows -> Bool {
+        let deadline = ContinuousClock.now + .seconds(seconds)
+        var rest = Self.restMillisecondsMin
+        while try !ask() {
+            guard ContinuousClock.now < deadline else { return false }
+            _ = poll(nil, 0, rest)
+            rest = min(rest * 2, Self.restMillisecondsMax)
+        }
+        return true
+    }
+}
+
+/// Hears when another process has read a file to its end and closed it.
+final class FileReads {
+    private let descriptor: Int32
+
+    /// - Parameter path: of a file that is there, and is written in place from now on.
+    init(_ path: String) throws {
+        self.descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+        guard unsafe inotify_add_watch(self.descriptor, path, UInt32(IN_CLOSE_NOWRITE)) >= 0 else {
+            throw ChildProcess.Failure(description: "\(path) cannot be watched")
+        }
+    }
+
+    deinit { close(self.descriptor) }
+
+    /// Waits for the next reading.
+    ///
+    /// - Throws: when there is none within a minute.
+    func wait() throws {
+        var poll = pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0)
+        guard unsafe Glibc.poll(&poll, 1, 60_000) == 1 else {
+            throw ChildProcess.Failure(description: "nobody read the file within a minute")
+        }
+        self.forget()
+    }
+
+    /// What was read until now is not waited for.
+    func forget() {
+        var events = [UInt8](repeating: 0, count: 4096)
+        while unsafe read(self.descriptor, &events, events.count) > 0 {}
+    }
+}

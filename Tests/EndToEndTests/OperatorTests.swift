@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @Suite("What an operator and a careful provider may ask", .serialized, .timeLimit(.minutes(15)))
@@ -170,5 +171,211 @@ struct PushListTests {
         #expect(listed.status == 0, "\(listed.errors)")
         #expect(listed.output.split(separator: "\n").count == 3, "\(listed.output)")
         #expect(listed.errors.contains("--after "), "\(listed.errors)")
+    }
+}
+
+@Suite("Paused topics, and what people do to what waits, over HTTP", .serialized, .timeLimit(.minutes(15)))
+struct PauseTests {
+    private let topic = "com.example.app"
+    private let token = String(repeating: "ba", count: 32)
+    private let other = String(repeating: "cd", count: 32)
+
+    @Test(
+        "A worker gets nothing of a paused topic, through a restart, until it is resumed",
+        arguments: [SIGKILL, SIGTERM]
+    )
+    func pause(signal: Int32) throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let script = #"echo "$WAKEGATE_DEVICE"; cat >> payloads"#
+        let worker = try WorkerProcess(first, topic: self.topic, script: script)
+        let paused = try first.admin("/v1/topics/\(self.topic)/pause", "-X", "POST")
+        #expect(paused.status == 200 && paused.value("paused") as? Bool == true)
+        #expect(paused.value("topic") as? String == self.topic)
+        let answer = try first.push(self.token, topic: self.topic)
+        #expect(answer.status == 200 && answer.headers["wakegate-disposition"] == "scheduled")
+        #expect(answer.headers["wakegate-held"] == "paused" && answer.headers["wakegate-eligible-at"] == nil)
+        let explained = try first.admin("/v1/devices/\(self.token)")
+        #expect(explained.value("held") as? [String] == ["paused"])
+        let why = try #require(explained.value("why") as? String)
+        #expect(why.hasPrefix("The topic \(self.topic) is paused, and nothing of it launches by itself"), "\(why)")
+        #expect(try first.stats().integer("devices", "held", "paused") == 1)
+        #expect(try first.admin("/metrics").body.contains(#"wakegate_devices_held{reason="paused"} 1"#))
+        worker.process.send(SIGKILL)
+        try folder.end(first, signal)
+
+        let second = try folder.start()
+        let next = try WorkerProcess(second, topic: self.topic, script: script)
+        #expect(try second.push(self.other, topic: self.topic).headers["wakegate-held"] == "paused")
+        let list = try second.wakegate("topic", "list").output
+        #expect(list.contains("\(self.topic)  2        1        2        0          paused"), "\(list)")
+        #expect(try second.stats().integer("wakes", "launched") == 0)
+        #expect(try second.wakegate("device", "launch", self.other).status == 0)
+        #expect(try next.line() == self.other, "a person launches what is paused")
+        try second.eventually("its result") { try second.stats().integer("pushes", "completed") == 1 }
+        #expect(try second.stats().integer("wakes", "launched") == 1)
+        #expect(try second.wakegate("topic", "resume", self.topic).status == 0)
+        #expect(try next.line() == self.token)
+        try second.eventually("both results") { try second.stats().integer("pushes", "completed") == 2 }
+        #expect(try second.stats().integer("devices", "held", "paused") == 0)
+        next.process.send(SIGKILL)
+        try folder.end(second, signal)
+        let list2 = try folder.start().wakegate("topic", "list").output
+        #expect(!list2.contains("paused"), "\(list2)")
+    }
+
+    @Test("What waits is shown with its payload and dropped, and the log says that it was cancelled")
+    func drop() throws {
+        let gateway = try RunningGateway()
+        let pending = "/v1/devices/\(self.token)/pending"
+        #expect(try gateway.admin(pending).status == 404)
+        let payload = #"{"aps":{"content-available":1},"n":[1.50,{"a":"\u0041"}]}"#
+        let answer = try gateway.push(self.token, topic: self.topic, payload: payload)
+        let id = try #require(answer.headers["apns-id"])
+        let shown = try gateway.admin(pending)
+        #expect(shown.status == 200 && shown.value("apnsID") as? String == id)
+        #expect(shown.body.contains("\"payload\":\(payload)"), "\(shown.body)")
+        #expect(try gateway.wakegate("device", "drop", self.token).errors == "wakegate: the push is dropped\n")
+        #expect(
+            try gateway.wakegate("device", "drop", self.token).errors == "wakegate: no push waits on this device\n"
+        )
+        let stats = try gateway.stats()
+        #expect(stats.integer("pushes", "discarded", "cancelled") == 1 && stats.integer("pushes", "pending") == 0)
+        #expect(try gateway.admin("/metrics").body.contains(#"wakegate_pushes_discarded_total{reason="cancelled"} 1"#))
+        let way = try gateway.admin("/v1/pushes/\(id)")
+        #expect(way.value("state") as? String == "discarded" && way.value("reason") as? String == "cancelled")
+        let nothing = try gateway.admin(pending)
+        #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
+    }
+
+    @Test("An operator's push goes the way of a provider's where it is permitted, and nowhere else")
+    func testPush() throws {
+        let gateway = try RunningGateway()
+        let path = "/v1/devices/\(self.token)/push"
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let body = #"{"topic":"\#(self.topic)","collapseID":"a","payload":{"aps":{"content-available":1},"n":1}}"#
+        let answer = try gateway.admin(path, "-d", body)
+        #expect(answer.status == 200 && answer.value("status") as? Int == 200)
+        #expect(answer.value("disposition") as? String == "launched")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["apnsID"] as? String == answer.value("apnsID") as? String)
+        #expect(wake.data["priority"] as? Int == 5 && wake.data["collapseID"] as? String == "a")
+        #expect((wake.data["payload"] as? [String: Any])?["n"] as? Int == 1)
+        let own = try gateway.admin(path, "-d", #"{"priority":10,"payload":{"aps":{"content-available":1}}}"#)
+        #expect(own.value("disposition") as? String == "scheduled" && own.value("eligibleAt") as? Int != nil)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+        let long = #"{"payload":{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 4100))"}}"#
+        let refused = try gateway.admin(path, "-d", long)
+        #expect(refused.status == 200 && refused.value("status") as? Int == 413)
+        #expect(refused.value("reason") as? String == "PayloadTooLarge")
+        #expect(try gateway.stats().integer("pushes", "rejected", "PayloadTooLarge") == 1)
+        for wrong in [
+            "{}", #"{"payload":{},"priority":3}"#, #"{"payload":{},"topic":"a b"}"#, #"{"payload":{},"x":1}"#,
+        ] {
+            #expect(try gateway.admin(path, "-d", wrong).status == 400, "\(wrong)")
+        }
+        let other = try RunningGateway(["--set", "operatorTestPushes=false"]).admin(path, "-d", body)
+        #expect(other.status == 403 && other.value("reason") as? String == "NotPermitted")
+        #expect((other.value("message") as? String)?.contains("operatorTestPushes") == true)
+    }
+}
+
+@Suite("What if the policy were another", .serialized, .timeLimit(.minutes(15)))
+struct WhatIfTests {
+    private let topic = "com.example.what.if"
+    private let token = String(repeating: "0f1f", count: 16)
+
+    @Test("Recorded pushes are replayed under another policy, and nothing of the device changes")
+    func replay() throws {
+        // Two seconds apart in force, so that three pushes in a row make two launches.
+        let gateway = try RunningGateway(["--set", "policy.launchInterval=2"])
+        let worker = try ChildProcess(
+            RunningGateway.program,
+            ["worker", "--topic", self.topic, "--", "true"],
+            folder: gateway.folder
+        )
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        for _ in 0..<3 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
+        try gateway.eventually("two launches") {
+            let stats = try gateway.stats()
+            return stats.integer("wakes", "launched") == 2 && stats.integer("pushes", "completed") == 2
+        }
+        let happened = try self.happened(gateway)
+        let answer = try self.ask(gateway, #"{"policy":{"launchInterval":3600}}"#)
+        #expect(answer.status == 200, "\(answer.body)")
+        #expect(answer.integer("pushes") == 3 && answer.integer("assumed") == 0)
+        #expect(answer.integer("policy", "launchInterval") == 2 && answer.integer("changes", "launchInterval") == 3600)
+        for outcome in ["recorded", "replayed"] {
+            #expect(answer.integer(outcome, "launched") == 2, "\(answer.body)")
+            #expect(answer.integer(outcome, "completed") == 2 && answer.integer(outcome, "coalesced") == 1)
+            let launches = answer.value(outcome, "launches") as? [[String: Any]]
+            #expect(launches?.map { $0["result"] as? String } == ["newData", "newData"])
+        }
+        #expect(answer.integer("whatIf", "launched") == 1 && answer.integer("whatIf", "waiting") == 2)
+        #expect(!happened.isEmpty)
+        #expect(try self.happened(gateway) == happened)
+        withExtendedLifetime(worker) {}
+    }
+
+    /// What happened to the device, without the moments: they are told by a wall clock that is read anew each time.
+    private func happened(_ gateway: RunningGateway) throws -> [String] {
+        let events = try gateway.admin("/v1/devices/\(self.token)").value("recent") as? [[String: Any]]
+        return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
+    }
+
+    @Test("Priority and lifetime of a push are recorded, and decide in the replay")
+    func terms() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        func push(_ fields: [String]) throws {
+            let options = ["-H", "apns-topic: \(self.topic)", "-d", RunningGateway.payload] + fields
+            let ended = try ChildProcess.run(
+                "curl",
+                gateway.curlOptions + options + ["https://\(gateway.edge)/3/device/\(self.token)"]
+            )
+            #expect(ended.status == 0, "\(ended.errors)")
+        }
+        try push(["-H", "apns-priority: 10"])
+        try push(["-H", "apns-priority: 5", "-H", "apns-expiration: 0"])
+        let answer = try self.ask(gateway, #"{"policy":{}}"#)
+        // The first wake is in flight still, so that the second push came when it could not launch.
+        #expect(answer.integer("replayed", "launched") == 1 && answer.integer("replayed", "discarded") == 1)
+        #expect(answer.integer("recorded", "discarded") == 1, "\(answer.body)")
+        withExtendedLifetime(worker) {}
+    }
+
+    @Test(
+        "What cannot be tried is refused with the parameter and what it takes",
+        arguments: [
+            (#"{"policy":{"launchIntervall":1}}"#, "did you mean launchInterval?"),
+            (#"{"policy":{"processingWindows":1}}"#, "did you mean processingWindow?"),
+            (#"{"policy":{"continuedMax":0}}"#, "continuedMax is 0; it takes a whole number from 1 to 1000"),
+            (#"{"policy":{"launchInterval":0}}"#, "launchInterval is 0; it takes a number of seconds"),
+            (#"{"policy":{"maxAttempts":"many"}}"#, "maxAttempts is \"many\"; it takes a whole number"),
+            (#"{"policies":{}}"#, "policies is not a member of a what-if"), (#"{}"#, "policy is missing"),
+            ("[]", "not a JSON object"),
+        ]
+    )
+    func refused(body: String, message: String) throws {
+        let gateway = try RunningGateway()
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        let answer = try self.ask(gateway, body)
+        #expect(answer.status == 400 && answer.reason == "BadPolicy")
+        #expect((answer.value("message") as? String)?.contains(message) == true, "\(answer.body)")
+    }
+
+    @Test("A device without a push has nothing to replay; a device that nobody knows is 404")
+    func nothing() throws {
+        let gateway = try RunningGateway()
+        #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
+        let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
+        #expect(registered.status == 201)
+        let answer = try self.ask(gateway, #"{"policy":{}}"#)
+        #expect(answer.integer("pushes") == 0 && answer.value("from") is NSNull)
+        #expect(answer.integer("whatIf", "launched") == 0)
+    }
+
+    private func ask(_ gateway: RunningGateway, _ body: String) throws -> Answer {
+        try gateway.admin("/v1/devices/\(self.token)/what-if", "-d", body)
     }
 }

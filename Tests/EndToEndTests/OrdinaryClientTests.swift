@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 @Suite("Ordinary clients push", .serialized, .timeLimit(.minutes(15)))
@@ -70,5 +71,306 @@ struct OrdinaryClientTests {
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(script)").path
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         return try ChildProcess.run(RunningGateway.python, [file] + arguments + [self.topic, RunningGateway.payload])
+    }
+}
+
+@Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(15)))
+struct RawClientTests {
+    /// What the certificates are for that `wakegate dev` makes.
+    private let topic = "com.example.app"
+
+    /// What a gateway is told that asks for client certificates of its own authority.
+    private static let forCertificate = ["--set", "tls.clientCA=.wakegate/ca.pem"]
+
+    private func certificate(_ gateway: RunningGateway) -> String {
+        gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
+    }
+
+    @Test(
+        "curl pushes a thousand times, two hundred at a time, on few connections, and learns that a token is inactive",
+        arguments: [[], Self.forCertificate]
+    )
+    func curlThousand(settings: [String]) throws {
+        let gateway = try RunningGateway(settings)
+        let proof = settings.isEmpty ? [] : ["--cert", self.certificate(gateway)]
+        let options = ["--parallel", "--parallel-max", "200"] + proof
+        let ended = try self.curl(gateway, options, devices: "[1000-1999]").finish(within: 60)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output == String(repeating: "200 2\n", count: 1000))
+        #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
+        let removed = String(repeating: "0", count: 60) + "1500"
+        #expect(try gateway.admin("/v1/devices/\(removed)", "-X", "DELETE").status == 204)
+        let answers = try self.curl(gateway, proof, devices: "[1499-1500]").finish().output
+        #expect(answers == "200 2\n410 2\n")
+    }
+
+    @Test(
+        "curl repeats what a restart left without an answer, until all is answered",
+        arguments: [[], Self.forCertificate]
+    )
+    func curlRestart(settings: [String]) throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start(settings)
+        let options =
+            ["--rate", "20/s", "--retry", "20", "--retry-delay", "1", "--retry-all-errors"]
+            + (settings.isEmpty ? [] : ["--cert", self.certificate(gateway)])
+        let client = try self.curl(gateway, options, devices: "[1000-1039]")
+        for _ in 0..<10 { #expect(try client.line() == "200 2") }
+        #expect(try folder.end(gateway, SIGTERM).status == 0)
+        let next = try folder.start(settings, edge: gateway.edge)
+        let ended = try client.finish(within: 60)
+        #expect(ended.status == 0, "\(ended.errors)")
+        // A push that is repeated writes a line for each attempt.
+        let last = ended.output.split(separator: "\n")
+        #expect(last.filter { $0 == "200 2" }.count == 30, "\(ended.output)")
+        #expect(try next.stats().integer("pushes", "accepted") == 40)
+    }
+
+    @Test("nghttp pushes to a thousand devices on one connection", arguments: [[], Self.forCertificate])
+    func nghttpThousand(settings: [String]) throws {
+        let gateway = try RunningGateway(settings)
+        let file = self.certificate(gateway)
+        let body = gateway.folder.appendingPathComponent("body")
+        try Data(RunningGateway.payload.utf8).write(to: body)
+        let devices = (1000..<2000).map { number in
+            "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + "\(number)"
+        }
+        let options =
+            ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
+            + (settings.isEmpty ? [] : ["--cert=\(file)", "--key=\(file)"])
+        let ended = try ChildProcess("nghttp", options + devices).finish(within: 60)
+        #expect(ended.status == 0)
+        #expect(ended.output.split(separator: "\n").filter { $0.contains("  200 ") }.count == 1000)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
+    }
+
+    @Test("A connection that carries a wake to the end of a shutdown is told by GOAWAY, too")
+    func goAwayAtTimeout() throws {
+        let gateway = try RunningGateway(["--set", "drainTimeout=1"])
+        let url = "https://\(gateway.edge)/v1/topics/\(self.topic)/wakes"
+        let client = try ChildProcess("nghttp", ["--verbose", url])
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        #expect(try gateway.push(String(repeating: "a", count: 64), topic: self.topic).status == 200)
+        try gateway.eventually("a wake") { try gateway.stats().integer("pushes", "inFlight") == 1 }
+        gateway.process.send(SIGTERM)
+        #expect(try gateway.process.finish().status == 0)
+        let frames = try client.finish().output
+        #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
+    }
+
+    /// One push for each device that curl's pattern makes; each writes status and HTTP version when it is answered.
+    private func curl(_ gateway: RunningGateway, _ options: [String], devices: String) throws -> ChildProcess {
+        let url = "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + devices
+        return try ChildProcess(
+            "curl",
+            gateway.curlOptions + options + [
+                "--output", "/dev/null", "--write-out", #"%{http_code} %{http_version}\n"#, "-H",
+                "apns-topic: \(self.topic)", "--data-binary", RunningGateway.payload, url,
+            ]
+        )
+    }
+}
+
+@Suite("Clients of other languages on every route", .serialized, .timeLimit(.minutes(15)))
+struct RouteClientTests {
+    /// A program that takes lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
+    struct Client: CustomTestStringConvertible {
+        let testDescription: String
+        let command: [String]
+
+        static let all: [Client] = {
+            let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients").path
+            return [
+                Client(testDescription: "httpx", command: [RunningGateway.python, "\(folder)/routes_httpx.py"]),
+                Client(testDescription: "node", command: ["node", "\(folder)/routes_node.mjs"]),
+                Client(testDescription: "go", command: ["go", "run", "\(folder)/routes.go"]),
+                Client(testDescription: "java", command: ["java", "\(folder)/RoutesJava.java"]),
+            ]
+        }()
+    }
+
+    /// What stands for the parameters of a path.
+    private static let values = [
+        "{topic}": "com.example.routes", "{token}": String(repeating: "ab", count: 32),
+        "{wake}": String(repeating: "0", count: 32), "{stream}": "1-2-3-4-5", "{id}": "none", "{file}": "main.js",
+        "{identifier}": "com.example.task", "{session}": "uploads",
+        "{apnsID}": "123e4567-e89b-12d3-a456-426614174000",
+    ]
+
+    @Test("HTTP/1.1 is understood on every route, and GET, HEAD and POST are answered alike", arguments: Client.all)
+    func version1(client: Client) throws {
+        let gateway = try RunningGateway()
+        try self.play(client, version: "1", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
+    }
+
+    @Test("Over HTTP/2 every route of the edge answers GET, HEAD and POST alike", arguments: Client.all)
+    func version2(client: Client) throws {
+        let gateway = try RunningGateway()
+        try self.play(client, version: "2", gateway, ["https://\(gateway.edge)"])
+    }
+
+    @Test("In cleartext with prior knowledge, too", arguments: Client.all.prefix(2))
+    func priorKnowledge(client: Client) throws {
+        let gateway = try RunningGateway()
+        try self.play(client, version: "2", gateway, ["http://\(gateway.admin)", "http://\(gateway.plain)"])
+    }
+
+    @Test(
+        "curl -I has the head of every route, and no content",
+        arguments: ["--http1.1", "--http2", "--http2-prior-knowledge"]
+    )
+    func curl(version: String) throws {
+        let gateway = try RunningGateway()
+        let isEdge = version == "--http2"
+        let origins = isEdge ? ["https://\(gateway.edge)"] : ["http://\(gateway.admin)", "http://\(gateway.plain)"]
+        for origin in origins {
+            for path in try self.paths() {
+                let ended = try ChildProcess.run("curl", gateway.curlOptions + ["-I", version, origin + path])
+                #expect(ended.status == 0, "\(origin)\(path): \(ended.errors)")
+                #expect(ended.output.hasPrefix(version == "--http1.1" ? "HTTP/1.1 " : "HTTP/2 "), "\(path)")
+                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content behind the head")
+            }
+        }
+    }
+
+    @Test("Where HEAD is taken, allow says so, and on streams it is refused like any other method")
+    func allow() throws {
+        let gateway = try RunningGateway()
+        let device = "/v1/devices/" + String(repeating: "4ead4ead", count: 8)
+        #expect(try gateway.admin("/v1/stats", "-X", "POST").headers["allow"] == "GET, HEAD")
+        #expect(try gateway.admin(device, "-X", "POST").headers["allow"] == "GET, HEAD, DELETE")
+        #expect(try gateway.admin("/v1/live", "-X", "POST").headers["allow"] == "GET")
+        #expect(try gateway.admin("/v1/live", "-I").headers["allow"] == "GET")
+        #expect(try gateway.edge("/v1/topics/com.example.head/wakes", "-I").headers["allow"] == "GET")
+    }
+
+    /// Has a client ask for everything, and looks whether its answers are those of the first client, and those of HEAD
+    /// those of GET, but for streams, of which there is no HEAD.
+    private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {
+        // The topic is known whoever asks first; its device is none that is asked for.
+        #expect(try gateway.edge("/v1/topics/com.example.routes/devices", "-d", "{}").status == 201)
+        let paths = try self.paths()
+        var questions: [String] = []
+        for origin in origins {
+            for path in paths { questions += ["GET", "HEAD", "POST"].map { "\($0) \(origin)\(path)" } }
+        }
+        let answers = try self.ask(client, version: version, gateway, questions)
+        #expect(answers.count == questions.count)
+        let known = try self.ask(Client.all[0], version: version, gateway, questions)
+        for (answer, known) in zip(answers, known) {
+            let (words, expected) = (answer.split(separator: " "), known.split(separator: " "))
+            try #require(words.count == 4 && expected.count == 4, "\(answer)")
+            #expect(words[0...2] == expected[0...2], "\(answer), but \(known)")
+            #expect((words[3] == "stream") == (expected[3] == "stream"), "\(answer), but \(known)")
+        }
+        for (get, head) in zip(answers, answers.dropFirst()) where head.hasPrefix("HEAD ") {
+            let (get, head) = (get.split(separator: " "), head.split(separator: " "))
+            #expect(head[3] == "0", "\(head)")
+            #expect(head[2] == (get[3] == "stream" ? "405" : get[2]), "\(head), but \(get)")
+        }
+    }
+
+    private func ask(
+        _ client: Client,
+        version: String,
+        _ gateway: RunningGateway,
+        _ questions: [String]
+    ) throws -> [String] {
+        let arguments = Array(client.command.dropFirst()) + [version, gateway.certificateAuthority]
+        let input = questions.joined(separator: "\n") + "\n"
+        let ended = try ChildProcess.run(client.command[0], arguments, input: input)
+        #expect(ended.status == 0, "\(client.testDescription): \(ended.errors)\n\(ended.output.suffix(300))")
+        return ended.output.split(separator: "\n").map(String.init)
+    }
+
+    /// Every path of the document, and that of a push.
+    private func paths() throws -> [String] {
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/OpenAPI/openapi.json")
+        let document = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
+        let paths = try #require(document?["paths"] as? [String: Any]).keys.sorted()
+        #expect(paths.count > 25)
+        return (paths + ["/3/device/{token}"]).map { path in
+            let filled = Self.values.reduce(path) { $0.replacingOccurrences(of: $1.key, with: $1.value) }
+            #expect(!filled.contains("{"), "\(filled)")
+            return filled
+        }
+    }
+}
+
+@Suite("Streams of a connection, as APNs allows them", .serialized, .timeLimit(.minutes(15)))
+struct AppleStreamLimitTests {
+    private static let topic = "com.example.app"
+    private static let demand = ["--set", "appleStreamLimit=true"]
+
+    /// What the gateway says to rounds of pushes, as `stream_limit.py` has them.
+    private func said(
+        _ gateway: RunningGateway,
+        plain: Bool = false,
+        certificate: String = "-",
+        _ rounds: String...
+    ) throws -> [String] {
+        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/stream_limit.py").path
+        let place = plain ? [gateway.plain, "-"] : [gateway.edge, gateway.certificateAuthority]
+        let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [certificate, Self.topic] + rounds)
+        #expect(ended.status == 0, "\(ended.errors)")
+        return ended.output.split(separator: "\n").map(String.init)
+    }
+
+    @Test("By default a connection may have a thousand from the start")
+    func unlimited() throws {
+        let gateway = try RunningGateway()
+        #expect(
+            try self.said(gateway, "1000", "1001") == [
+                "limit 1000", "answered 1000 200", "answered 1000 200", "refused 1",
+            ]
+        )
+    }
+
+    @Test("With appleStreamLimit it has one until its first push with a good token, and then a thousand")
+    func limited() throws {
+        let asking = try AskingGateway(Self.demand)
+        try asking.useKey("KEY0000001", topic: Self.topic)
+        let good = try asking.authorization("KEY0000001").dropFirst("Bearer ".count)
+        let bad = try asking.authorization("KEY0000002").dropFirst("Bearer ".count)
+        #expect(
+            try self.said(asking.gateway, "3", "2:\(bad)", "3:\(good)", "100:\(good)", "100", "1001:\(good)") == [
+                "limit 1", "answered 1 403", "refused 2", "answered 1 403", "refused 1", "limit 1000",
+                "answered 1 200", "refused 2", "answered 100 200", "answered 100 403", "answered 1000 200", "refused 1",
+            ]
+        )
+        // Each connection begins anew.
+        #expect(
+            try self.said(asking.gateway, "1", "2") == [
+                "limit 1", "answered 1 403", "answered 1 403", "refused 1",
+            ]
+        )
+    }
+
+    @Test("Who shows a client certificate has a thousand from the start")
+    func certificate() throws {
+        let gateway = try RunningGateway(Self.demand + ["--set", "tls.clientCA=.wakegate/ca.pem"])
+        let certificate = gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
+        #expect(try self.said(gateway, certificate: certificate, "9") == ["limit 1000", "answered 9 200"])
+        #expect(try self.said(gateway, "2") == ["limit 1", "answered 1 403", "refused 1"])
+    }
+
+    @Test("A worker's connection has a thousand as soon as it has subscribed")
+    func worker() throws {
+        let gateway = try RunningGateway(Self.demand)
+        #expect(
+            try self.said(gateway, "subscribe", "5") == [
+                "limit 1", "limit 1000", "answered 1 200", "answered 5 200",
+            ]
+        )
+    }
+
+    @Test("In cleartext, and where nobody asks for tokens, the first push counts")
+    func plain() throws {
+        let gateway = try RunningGateway(Self.demand)
+        #expect(
+            try self.said(gateway, plain: true, "2", "9") == [
+                "limit 1", "limit 1000", "answered 1 200", "refused 1", "answered 9 200",
+            ]
+        )
     }
 }

@@ -84,3 +84,221 @@ struct RestartTests {
         #expect(try folder.start().stats().integer("pushes", "accepted") == 1)
     }
 }
+
+@Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(15)))
+struct RestartFilesTests {
+    /// What befell a journal.
+    enum Fault: String, CaseIterable {
+        case alteredRow, missingRow, cutShort, overwritten, otherDatabase, noDatabase, newerFormat
+
+        /// What the message must name besides the file: what is wrong, and what to do.
+        var words: [String] {
+            switch self {
+            case .alteredRow, .missingRow, .cutShort: ["is damaged", "backup"]
+            case .overwritten: ["journal.sqlite"]
+            case .otherDatabase, .noDatabase: ["is not a journal of WakeGate", "move the file away"]
+            case .newerFormat: ["format 99", "newer"]
+            }
+        }
+    }
+
+    private let topic = "com.example.files"
+    private let token = String(repeating: "f1", count: 32)
+
+    @Test("A journal that cannot be used ends the start with 1, the file and the remedy, and stays as it is")
+    func journal() throws {
+        for fault in Fault.allCases {
+            let folder = try RestartFolder()
+            let gateway = try folder.start()
+            for _ in 0..<5 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
+            try folder.end(gateway, SIGTERM)
+            try Self.make(fault, folder)
+            let before = try Data(contentsOf: folder.journal)
+            let ended = try folder.startInVain()
+            #expect(ended.status == 1, "\(fault)")
+            #expect(ended.errors.contains(folder.journal.path), "\(fault): \(ended.errors)")
+            for word in fault.words { #expect(ended.errors.contains(word), "\(fault): \(ended.errors)") }
+            #expect(ended.output.isEmpty, "\(fault)")
+            #expect(try Data(contentsOf: folder.journal) == before, "\(fault)")
+        }
+    }
+
+    @Test("The way of every push is told after a process that was killed at once, also when the history's log is torn")
+    func killed() throws {
+        let folder = try RestartFolder()
+        var identifiers: [String] = []
+        for life in 0..<4 {
+            let gateway = try folder.start()
+            for identifier in identifiers {
+                let way = try gateway.admin("/v1/pushes/\(identifier)")
+                #expect(way.status == 200 && way.value("state") != nil, "life \(life): \(way.body)")
+            }
+            for number in 0..<10 {
+                let token = String(repeating: "\(life)\(number)", count: 32)
+                let pushed = try gateway.push(token, topic: self.topic)
+                #expect(pushed.status == 200)
+                identifiers.append(try #require(pushed.headers["apns-id"]))
+            }
+            try folder.end(gateway, SIGKILL)
+            guard life % 2 == 1, let log = FileHandle(forWritingAtPath: folder.history.path + "-wal") else { continue }
+            // As a loss of power may leave what was not synced.
+            try log.truncate(atOffset: log.seekToEnd() / 2)
+            try log.close()
+        }
+    }
+
+    @Test("A history that was deleted begins with what the journal has still, says since when, and nothing else does")
+    func deletedHistory() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let pushed = try first.push(self.token, topic: self.topic)
+        let stats = try first.stats()
+        try folder.end(first, SIGTERM)
+        for end in ["", "-wal", "-shm"] {
+            try? FileManager.default.removeItem(atPath: folder.history.path + end)
+        }
+        let second = try folder.start()
+        let device = try second.admin("/v1/devices/\(self.token)")
+        #expect(device.recent.map { $0[0] } == ["push", "registered"])
+        #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
+        #expect(try second.stats().body == stats.body)
+        #expect(try second.push(self.token, topic: self.topic).status == 200)
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "push", "registered"])
+        let errors = second.process.errors
+        #expect(errors.contains("warning history") && errors.contains("what happened before"), "\(errors)")
+    }
+
+    @Test("The history outlives the process with its key; without it, it is set aside with a warning, and begins anew")
+    func historyKey() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        #expect(try first.push(self.token, topic: self.topic).status == 200)
+        try folder.end(first, SIGTERM)
+        let key = folder.state.appendingPathComponent("history.key")
+        let mode = try FileManager.default.attributesOfItem(atPath: key.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let second = try folder.start()
+        #expect(try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] }.contains("push"))
+        try folder.end(second, SIGTERM)
+        try FileManager.default.removeItem(at: key)
+        let third = try folder.start()
+        #expect(try third.admin("/v1/devices/\(self.token)").recent.isEmpty)
+        try third.eventually("a line in the log") { third.process.errors.contains("warning history") }
+        #expect(third.process.errors.contains(folder.history.path + ".set-aside"), "\(third.process.errors)")
+        #expect(third.process.errors.contains("are lost with the former history.key"), "\(third.process.errors)")
+        try folder.end(third, SIGTERM)
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
+        let refused = try folder.startInVain()
+        #expect(refused.status == 1)
+        #expect(refused.errors.contains("chmod 600 \(key.path)"), "\(refused.errors)")
+    }
+
+    @Test("A state folder that cannot be written ends the start with 1 and says so")
+    func readOnly() throws {
+        // Root may write everywhere; what nobody may write is a file in the folder's place.
+        let folder = try RestartFolder()
+        try Data("a file".utf8).write(to: folder.state)
+        let ended = try folder.startInVain()
+        #expect(ended.status == 1)
+        #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
+        #expect(try Data(contentsOf: folder.state) == Data("a file".utf8))
+    }
+
+    private static func make(_ fault: Fault, _ folder: RestartFolder) throws {
+        switch fault {
+        case .alteredRow:
+            try folder.changeJournal(
+                "UPDATE rows SET content = CAST(substr(content, 1, 20) || x'00ff' || substr(content, 23) AS BLOB)"
+            )
+        case .missingRow:
+            try folder.changeJournal("DELETE FROM rows WHERE id = (SELECT max(id) - 1 FROM rows)")
+        case .cutShort:
+            try folder.changeJournal("")
+            let file = try FileHandle(forWritingTo: folder.journal)
+            let size = try file.seekToEnd()
+            try file.truncate(atOffset: size - 16384)
+            try file.close()
+        case .overwritten:
+            try folder.changeJournal("")
+            let file = try FileHandle(forWritingTo: folder.journal)
+            try file.seek(toOffset: 16384)
+            try file.write(contentsOf: Data(repeating: 0x5A, count: 16384))
+            try file.close()
+        case .otherDatabase:
+            for end in ["", "-wal", "-shm"] {
+                try? FileManager.default.removeItem(atPath: folder.journal.path + end)
+            }
+            try folder.changeJournal("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')")
+        case .noDatabase:
+            for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: folder.journal.path + end) }
+            try Data(String(repeating: "Dear diary, this is a text of mine.\n", count: 50).utf8).write(
+                to: folder.journal
+            )
+        case .newerFormat:
+            try folder.changeJournal("PRAGMA user_version = 99")
+        }
+    }
+}
+
+@Suite("A history and a journal of different moments", .serialized, .timeLimit(.minutes(15)))
+struct HistoryFilesTests {
+    private let topic = "com.example.moments"
+    private let token = String(repeating: "d3", count: 32)
+
+    @Test("A journal that is older than the history is told of, and what happens from then on is in the history")
+    func olderJournal() throws {
+        let folder = try RestartFolder()
+        try self.putOlderJournal(folder)
+        let gateway = try folder.start()
+        try gateway.eventually("a warning") { gateway.process.errors.contains("the journal is an older one") }
+        let pushed = try self.push(gateway)
+        #expect(try self.isTold(pushed, gateway))
+        try folder.end(gateway, SIGKILL)
+        let next = try folder.start()
+        #expect(try self.isTold(pushed, next))
+        #expect(!next.process.errors.contains("warning history"), "\(next.process.errors)")
+    }
+
+    @Test("A history that is found damaged while it runs is begun anew with what the journal has, and says since when")
+    func damagedWhileItRuns() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start()
+        let before = try self.push(first)
+        try folder.end(first, SIGTERM)
+        try folder.changeHistory("UPDATE chunk SET content = zeroblob(100)")
+        let second = try folder.start()
+        let after = try self.push(second)
+        try second.eventually("everything that happened") {
+            try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "push", "registered"]
+        }
+        #expect(try self.isTold(before, second) && self.isTold(after, second))
+        try second.eventually("a warning") { second.process.errors.contains("what happened before") }
+        #expect(second.process.errors.contains("the history begins anew"), "\(second.process.errors)")
+    }
+
+    // MARK: Steps
+
+    /// Leaves a history that goes on beyond the journal, which is that of an earlier moment.
+    private func putOlderJournal(_ folder: RestartFolder) throws {
+        let first = try folder.start()
+        _ = try self.push(first)
+        try folder.end(first, SIGTERM)
+        let files = try folder.journalFiles()
+        let second = try folder.start()
+        for _ in 0..<4 { _ = try self.push(second) }
+        try folder.end(second, SIGTERM)
+        try folder.removeJournal()
+        for (name, content) in files { try content.write(to: folder.state.appendingPathComponent(name)) }
+    }
+
+    /// - Returns: the apns-id of a push that was accepted.
+    private func push(_ gateway: RunningGateway) throws -> String {
+        let pushed = try gateway.push(self.token, topic: self.topic)
+        #expect(pushed.status == 200)
+        return try #require(pushed.headers["apns-id"])
+    }
+
+    private func isTold(_ identifier: String, _ gateway: RunningGateway) throws -> Bool {
+        try gateway.admin("/v1/pushes/\(identifier)").status == 200
+    }
+}

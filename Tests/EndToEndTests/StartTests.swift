@@ -92,3 +92,116 @@ struct StartTests {
         return try ChildProcess.run(RunningGateway.program, ["serve", "--config", file.path, "--check"])
     }
 }
+
+@Suite("A gateway as its configuration says", .serialized, .timeLimit(.minutes(15)))
+struct ServeTests {
+    private static let tokens = ["5c", "6d"].map { String(repeating: $0, count: 32) }
+
+    @Test("serve runs with a file that sets something in every section, and ends with 0 when it is told to")
+    func serve() throws {
+        // A development gateway leaves the certificate that serve needs.
+        let development = try RunningGateway()
+        let folder = development.folder
+        let state = folder.appendingPathComponent(".wakegate").path
+        let file = folder.appendingPathComponent("wakegate.json5")
+        let configuration = """
+            {
+              edge: "127.0.0.1:0", admin: ["127.0.0.1:0", "unix:\(folder.path)/admin"], plain: "127.0.0.1:0",
+              state: "\(folder.path)/state", store: "memory", registration: "open", drainTimeout: 1,
+              tls: { certificate: "\(state)/server.pem", key: "\(state)/server.key", clientCA: "\(state)/ca.pem" },
+              policy: { launchInterval: 600 }, topics: { "com.example.app": { policy: { launchInterval: 300 } } },
+              limits: { devicesMax: 1000, idleSeconds: 60 }, log: { level: "debug", format: "json" },
+            }
+            """
+        try Data(configuration.utf8).write(to: file)
+        let gateway = try ChildProcess(RunningGateway.program, ["serve", "--config", file.path], folder: folder)
+        let line = try #require(try gateway.line(), "\(gateway.errors)")
+        let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let edge = try #require(ready["edge"] as? String)
+        #expect((ready["admin"] as? [String])?.count == 2)
+        // The certificate was made by a gateway for another folder, and is of the authority that this one asks for.
+        let gate = ["--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem", "--cert", "\(state)/provider.pem"]
+        let push = ["push", Self.tokens[0], "--topic", "com.example.app"] + gate
+        let pushed = try ChildProcess.run(RunningGateway.program, push)
+        #expect(pushed.status == 0, "\(pushed.errors)")
+        gateway.send(SIGTERM)
+        let ended = try gateway.finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    @Test("A bound of the engine holds: past devicesMax a new device is refused, a known one is not")
+    func devicesMax() throws {
+        let gateway = try RunningGateway(["--set", "limits.devicesMax=1"])
+        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
+        let refused = try gateway.push(Self.tokens[1], topic: "t")
+        #expect(refused.status == 429)
+        #expect(refused.body.contains("TooManyRequests"))
+        #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
+    }
+}
+
+@Suite("What the system does not give a gateway, or takes away", .serialized, .timeLimit(.minutes(15)))
+struct ProcessLimitTests {
+    private let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+
+    @Test("Too few descriptors end a start with the number and the remedy, however few", arguments: [12, 22, 24, 100])
+    func descriptors(limit: Int) throws {
+        let folder = try RestartFolder()
+        for command in ["dev", "serve"] {
+            let ended = try ChildProcess.run(
+                "bash",
+                ["-c", #"ulimit -n \#(limit); exec "$@""#, "limited", RunningGateway.program, command] + self.free,
+                folder: folder.folder
+            )
+            #expect(ended.status == 1, "\(command): \(ended.errors)")
+            #expect(ended.errors.contains("may open \(limit) files"), "\(ended.errors)")
+            #expect(ended.errors.contains("ulimit -n") && ended.errors.contains("LimitNOFILE="), "\(ended.errors)")
+        }
+    }
+
+    @Test(
+        "A pipe in the place of a file of the state ends a start with its name",
+        arguments: [
+            "lock", "journal.sqlite", "journal.sqlite-wal", "history.key", "server.pem", "server.key", "ca.pem",
+        ]
+    )
+    func statePipe(name: String) throws {
+        let folder = try RestartFolder()
+        try folder.end(try folder.start(), SIGTERM)
+        let path = folder.state.appendingPathComponent(name).path
+        unsafe unlink(path)
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let certificates = ["--set", "tls.clientCA=\(folder.state.path)/ca.pem"]
+        let ended = try folder.startInVain(["dev"] + (name == "ca.pem" ? certificates : []))
+        #expect(ended.status == 1 || ended.status == 78, "\(ended.errors)")
+        #expect(ended.errors.contains("\(path) is no ordinary file"), "\(ended.errors)")
+    }
+
+    @Test("A pipe is no configuration")
+    func configurationPipe() throws {
+        let folder = try RestartFolder()
+        let path = folder.folder.appendingPathComponent("wakegate.json5").path
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", path])
+        #expect(ended.status == 78 && ended.errors.contains("\(path): is no ordinary file"), "\(ended.errors)")
+    }
+
+    @Test("An index of the log that is cut while it is mapped ends in an error with a name, and loses nothing")
+    func cutIndex() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let token = String(repeating: "5b", count: 32)
+        #expect(try gateway.push(token, topic: "com.example.cut").status == 200)
+        #expect(unsafe truncate(folder.journal.path + "-shm", 0) == 0)
+        // What looks at the files first may find it, and fail the store, before a commit does.
+        for _ in 0..<100 where gateway.process.isRunning {
+            guard let pushed = try? gateway.push(token, topic: "com.example.cut"), pushed.status == 200 else { break }
+        }
+        gateway.process.send(SIGTERM)
+        let ended = try gateway.process.finish()
+        #expect(ended.status <= 1, "\(ended.errors)")
+        #expect(ended.errors.contains(folder.journal.path + "-shm"), "\(ended.errors)")
+        let next = try folder.start()
+        #expect(try next.admin("/v1/devices/\(token)").status == 200)
+    }
+}

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Testing
 
@@ -54,5 +55,87 @@ struct TaskRestartTests {
         #expect(books.integer("tasks", "submitted") == 2 && books.integer("tasks", "results", "success") == 2)
         #expect(books.integer("tasks", "waiting") == 0 && books.integer("tasks", "inFlight") == 0)
         #expect(books.integer("sessions", "completed") == 2 && books.integer("sessions", "waiting") == 0)
+    }
+}
+
+@Suite("A gateway that is killed in the middle of continued tasks", .serialized, .timeLimit(.minutes(15)))
+struct TaskCrashTests {
+    private let devices = (0..<10).map { String(repeating: String(format: "%04x", 0x7A00 + $0), count: 16) }
+    private let options = ["--set", "policy.continuedMax=10", "--set", "policy.progressWindow=600"]
+
+    private static func name(_ number: Int) -> String { "com.example.sdk.\(number).count" }
+
+    /// How far each of the tasks that run is, by identifier.
+    private func told(_ gateway: RunningGateway) throws -> [String: Int] {
+        let tasks = try gateway.admin("/v1/tasks?kind=continued&state=running").value("tasks") as? [[String: Any]]
+        return (tasks ?? []).reduce(into: [:]) { told, task in
+            guard let name = task["identifier"] as? String else { return }
+            told[name] = (task["progress"] as? [String: Any])?["completed"] as? Int ?? 0
+        }
+    }
+
+    private func start(_ gateway: RunningGateway) throws {
+        for device in self.devices {
+            let registration = #"{"token":"\#(device)"}"#
+            #expect(try gateway.edge("/v1/topics/\(SDKWorker.topic)/devices", "-d", registration).status == 201)
+            let active = #"{"appState":"active"}"#
+            let answer = try gateway.edge("/v1/devices/\(device)/conditions", "-X", "PATCH", "-d", active)
+            #expect(answer.status == 200)
+        }
+        for number in 0..<100 {
+            let body = #"{"identifier":"\#(Self.name(number))","kind":"continued"}"#
+            let answer = try gateway.edge("/v1/devices/\(self.devices[number % 10])/tasks", "-d", body)
+            #expect(answer.status == 201 && answer.value("disposition") as? String == "launched", "\(answer.body)")
+        }
+    }
+
+    @Test("Each of a hundred runs again from what it told last, ends once, and the books balance")
+    func hundred() throws {
+        let folder = try RestartFolder()
+        let first = try folder.start(self.options)
+        let worker = try SDKWorker(
+            "https://\(first.edge)",
+            authority: first.certificateAuthority,
+            ["--tasks", "com.example.sdk.*", "--slots", "128", "--form", "tasks"]
+        )
+        try worker.wait(for: "subscribed")
+        try self.start(first)
+        // What was shown, and when. What counts is what was shown two seconds before the kill: the one that a crash may
+        // cost, and another, as the disk may be slow. All go on to tell at that moment.
+        var shown: [(at: ContinuousClock.Instant, told: [String: Int])] = []
+        let span = Duration.seconds(2)
+        var told: [String: Int] = [:]
+        try first.eventually("progress of each: \(told)", within: 180) {
+            let now = try self.told(first)
+            shown.append((.now, now))
+            while shown.count > 1, shown[1].at.duration(to: .now) >= span { shown.removeFirst() }
+            guard shown[0].at.duration(to: .now) >= span else { return false }
+            told = shown[0].told
+            return told.count == 100 && told.values.allSatisfy { $0 >= 5 }
+        }
+        for _ in 0..<100 { #expect(try worker.wait(for: "counting").integer("from") == 0) }
+        try folder.end(first, SIGKILL)
+        for _ in 0..<100 { try worker.wait(for: "lost") }
+
+        let next = try folder.start(self.options, edge: first.edge)
+        var launches: [String: Int] = [:]
+        for _ in 0..<100 {
+            let event = try worker.wait(for: "counting", within: 120)
+            let name = try #require(event.text("task"))
+            #expect(launches[name] == nil, "\(name) runs twice")
+            launches[name] = event.integer("from")
+        }
+        for (name, from) in launches {
+            // A crash loses at most what was told in the second before it.
+            let least = try #require(told[name])
+            #expect((least...50).contains(from), "\(name) went on from \(from)")
+        }
+        for _ in 0..<100 { #expect(try worker.wait(for: "taskDelivered", within: 120).text("success") == "true") }
+        let stats = try next.stats()
+        #expect(stats.integer("tasks", "submitted") == 100 && stats.integer("tasks", "results", "success") == 100)
+        #expect(stats.integer("tasks", "results", "lost") == 100)
+        #expect(stats.integer("tasks", "waiting") == 0 && stats.integer("tasks", "inFlight") == 0)
+        #expect(try next.admin("/metrics").body.contains("\nwakegate_tasks_unaccounted 0\n"))
+        #expect(try worker.stop() == 0)
     }
 }

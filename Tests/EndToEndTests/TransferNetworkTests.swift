@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 import WakeGateTestKit
 
@@ -153,5 +154,248 @@ final class TransferNetworkTests: TransferScene {
         let end = try agent.eventually("the end", Self.session, id) { $0["endedAt"] is Int }
         #expect(end["state"] as? String == "finished", "\(end)")
         #expect(try self.server.requests().last?.status == 206)
+    }
+}
+
+@Suite("The commands of transfers", .serialized, .timeLimit(.minutes(15)))
+struct TransferCommandTests {
+    private static let session = "com.example.commands"
+
+    @Test("Where no agent listens each command names the socket and how to start one, and ends with 69")
+    func noAgent() throws {
+        let id = String(repeating: "0a", count: 16)
+        for words in [
+            ["add", "s", "http://127.0.0.1:9/f"], ["list", "s"], ["wait", "s"], ["cancel", "s", id], ["session"],
+            ["take", "s", id, "/tmp/f"], ["session", "s"],
+        ] {
+            let line = ["transfer"] + words + ["--agent", "unix:/nonexistent/agent.sock"]
+            let ended = try ChildProcess.run(RunningGateway.program, line)
+            #expect(ended.status == 69, "\(words): \(ended.errors)")
+            #expect(ended.errors.contains("listens at /nonexistent/agent.sock"), "\(words): \(ended.errors)")
+            #expect(ended.errors.contains("wakegate transfers --state DIR"), "\(words): \(ended.errors)")
+        }
+        let variables = ["-u", "WAKEGATE_TRANSFERS", "XDG_RUNTIME_DIR=/nonexistent"]
+        let ended = try ChildProcess.run("env", variables + [RunningGateway.program, "transfer", "list", "s"])
+        #expect(ended.status == 69)
+        #expect(ended.errors.contains("/nonexistent/wakegate/transfers.sock, nor at /run/wakegate-transfers/"))
+    }
+
+    @Test("A session is made, changed, shown, listed and removed")
+    func sessions() throws {
+        let agent = try RunningTransferAgent()
+        let made = try agent.transfer("session", Self.session, "--discretionary", "yes", "--connections", "2")
+        #expect(made.status == 0, "\(made.errors)")
+        #expect(made.output.contains("discretionary        yes\n"), "\(made.output)")
+        let changed = try agent.transfer("session", Self.session, "--request-timeout", "5", "--json")
+        #expect(changed.output.contains("\"requestTimeout\":5,"), "\(changed.output)")
+        #expect(changed.output.contains("\"discretionary\":true"))
+        #expect(try agent.transfer("session").output.contains(Self.session))
+        #expect(try agent.transfer("session", Self.session, "--remove").status == 0)
+        #expect(try agent.transfer("session").output == "no sessions\n")
+    }
+
+    @Test("Without a terminal progress is lines, in one a bar that ends full, and JSON is an object a line")
+    func progress() throws {
+        let server = try TransferServer()
+        let agent = try RunningTransferAgent()
+        try server.put("film", TransferServer.content(600_000))
+        let url = "http://\(server.plain)/files/film"
+        try server.hold(after: 300_000)
+        let id = try agent.add(Self.session, url)
+        try agent.eventually("some of it", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 200_000 }
+        let lines = try agent.begin("wait", Self.session, id)
+        let json = try agent.begin("wait", Self.session, id, "--json")
+        let script =
+            "stty cols 70; exec \(RunningGateway.program) transfer wait \(Self.session) --agent \(agent.address)"
+        let terminal = try ChildProcess("script", ["-qec", script, "/dev/null"])
+        let first = try #require(try json.line())
+        #expect(first.hasPrefix(#"{"event":"progress","transfer":"\#(id)","bytes":"#), "\(first)")
+        #expect(Polling.isSo { lines.errors.contains(" kB of 600.0 kB") })
+        #expect(try terminal.output(containing: "[=").contains(" kB of 600.0 kB"))
+        try server.release()
+        let shown = try lines.finish()
+        #expect(shown.status == 0)
+        #expect(shown.errors.contains("wakegate: \(id) finished, 600.0 kB\n"), "\(shown.errors)")
+        let last = try json.finish()
+        #expect(last.status == 0 && last.errors.isEmpty, "\(last.errors)")
+        #expect(last.output.split(separator: "\n").last?.hasPrefix(#"{"event":"finished","#) == true, "\(last.output)")
+        let bar = try terminal.finish()
+        #expect(bar.status == 0, "\(bar.errors)")
+        #expect(bar.output.contains("=] 100 %  600.0 kB of 600.0 kB"), "\(bar.output)")
+        #expect(try agent.transfer("list", Self.session).output.contains("finished"))
+    }
+
+    @Test("A transfer is cancelled, alone or with all others, and a file is taken once and to a free place")
+    func cancelAndTake() throws {
+        let server = try TransferServer()
+        let agent = try RunningTransferAgent()
+        let folder = try RestartFolder()
+        try server.put("film", TransferServer.content(600_000))
+        let url = "http://\(server.plain)/files/film"
+        let place = folder.folder.appendingPathComponent("film").path
+        let id = try agent.add(Self.session, url)
+        #expect(try agent.transfer("wait", Self.session).status == 0)
+        try Data("other".utf8).write(to: URL(fileURLWithPath: place))
+        let exists = try agent.transfer("take", Self.session, id, place)
+        #expect(exists.status == 1 && exists.errors.contains("FileExists"), "\(exists.errors)")
+        #expect(try agent.transfer("take", Self.session, id, place, "--replace").status == 0)
+        #expect(try agent.transfer("take", Self.session, id, place).errors.contains("AlreadyTaken"))
+        let noted = folder.folder.appendingPathComponent("noted").path
+        let two = try [agent.add(Self.session, url, "--note", noted), agent.add(Self.session, url)]
+        #expect(try agent.transfer("wait", Self.session).status == 0)
+        let taken = try agent.transfer("take", Self.session, "--noted")
+        #expect(taken.status == 1 && taken.errors.contains("\(two[1]): its note names no place"), "\(taken.errors)")
+        #expect(FileManager.default.fileExists(atPath: noted))
+        #expect(try agent.transfer("cancel", Self.session, two[1]).status == 0)
+        #expect(try agent.transfer("take", Self.session, "--noted").status == 0)
+        try server.hold(after: 100_000)
+        let held = try [agent.add(Self.session, url), agent.add(Self.session, url), agent.add(Self.session, url)]
+        let waiting = try agent.begin("wait", Self.session, held[0])
+        #expect(try agent.transfer("cancel", Self.session, held[0]).status == 0)
+        let ended = try waiting.finish()
+        #expect(ended.status == 1 && ended.errors.contains("\(held[0]) was cancelled"), "\(ended.errors)")
+        let all = try agent.transfer("cancel", Self.session, "--all")
+        #expect(all.status == 0 && all.errors.contains("2 transfers are cancelled"), "\(all.errors)")
+        let unknown = try agent.transfer("wait", Self.session, String(repeating: "0", count: 32))
+        #expect(unknown.status == 1 && unknown.errors.contains("UnknownTransfer"), "\(unknown.errors)")
+        #expect(try agent.transfer("cancel", Self.session).status == 64)
+        #expect(try agent.transfer("take", Self.session, "film", place).status == 64)
+        #expect(try agent.transfer("take", Self.session, id).status == 64)
+        #expect(try agent.transfer("take", Self.session, id, place, "--noted").status == 64)
+    }
+}
+
+@Suite("The agent of transfers as a service of systemd", .serialized, .timeLimit(.minutes(15)))
+struct TransferServiceTests {
+    private let folder: RestartFolder
+
+    init() throws {
+        self.folder = try RestartFolder()
+    }
+
+    private func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
+
+    private var command: [String] {
+        [RunningGateway.program, "transfers", "--state", self.path("state"), "--metered", "no"]
+    }
+
+    private func ask(_ socket: String, _ path: String) throws -> ChildProcess.Ended {
+        let options = ["--silent", "--show-error", "--max-time", "60", "--unix-socket", socket]
+        return try ChildProcess.run("curl", options + ["http://localhost\(path)"])
+    }
+
+    @Test("It serves on the socket it was given, and says that it is ready, alive and that it stops")
+    func service() throws {
+        let socket = self.path("passed.sock")
+        let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]
+        // The socket takes the place of what the command line says.
+        let service = try ManagedService(options, self.command + ["--listen", "unix:/nowhere/else"])
+        let ready = try service.next("told: READY=1 ")
+        #expect(ready == "told: READY=1 STATUS=Takes transfers at unix:\(socket)")
+        let written = try service.next("wrote: ")
+        #expect(written == "wrote: {\"ready\": true, \"listen\": \"unix:\(socket)\"}")
+        let status = try self.ask(socket, "/v1/status")
+        let shown = try #require(try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any])
+        let commit = (shown["commit"] as? String) ?? "unknown"
+        let program = try ChildProcess.run(RunningGateway.program, ["--version"]).output
+        #expect(program == "wakegate \(shown["version"] as? String ?? "none") (commit \(commit))\n")
+        for _ in 0..<2 { _ = try service.next("told: WATCHDOG=1") }
+        let ended = try service.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC="), "\(ended.output)")
+        #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
+    }
+
+    @Test("Its watchdog starves while its thread does not turn")
+    func watchdog() throws {
+        let listen = ["--listen", "unix:\(self.path("own.sock"))"]
+        let service = try ManagedService(["--watchdog", "200000"], self.command + listen)
+        try service.expectStarvation(withStopped: "agent")
+        #expect(try service.end().status == 0)
+        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "what it made itself goes with it")
+    }
+
+    @Test("systemd's own activation starts it with the first connection, which is answered")
+    func socketActivate() throws {
+        let socket = self.path("activated.sock")
+        let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].filter { ProcessInfo.processInfo.environment[$0] != nil }
+        let activation = ["--fdname=transfers", "--listen=\(socket)"] + options.map { "--setenv=\($0)" }
+        // Not this process's child itself: it closes what Foundation sees the end of a child by.
+        let service = try ManagedService([], ["systemd-socket-activate"] + activation + self.command)
+        #expect(Polling.isSo { FileManager.default.fileExists(atPath: socket) })
+        let answer = try self.ask(socket, "/healthz")
+        #expect(answer.status == 0 && answer.output == "{}", "\(answer.errors) \(service.errors)")
+        #expect(try service.end().status == 0)
+        #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
+    }
+
+    @Test("More sockets than one end the start with 78, and it says what to give it")
+    func twoSockets() throws {
+        let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.path($0))"] }
+        let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
+        #expect(ended.status == 78)
+        #expect(ended.errors.contains("passed 2 sockets; give the agent one"), "\(ended.errors)")
+    }
+}
+
+@Suite("The examples of transfers in other languages", .serialized, .timeLimit(.minutes(15)))
+struct TransferExampleTests {
+    private static let session = "com.example.examples"
+
+    private func start(
+        _ language: ExampleTests.Language,
+        _ agent: RunningTransferAgent,
+        _ arguments: [String]
+    ) throws -> ChildProcess {
+        let file = RunningGateway.root.appendingPathComponent("deploy/examples/transfers.\(language.rawValue)").path
+        let variables = ["WAKEGATE_TRANSFERS=\(agent.address)"]
+        return try ChildProcess("env", variables + [language.interpreter, file] + arguments)
+    }
+
+    @Test("A download survives kill -9 of the example and of the agent", arguments: ExampleTests.Language.allCases)
+    func survives(language: ExampleTests.Language) throws {
+        let server = try TransferServer()
+        let agent = try RunningTransferAgent()
+        let folder = try RestartFolder()
+        let content = TransferServer.content(800_000)
+        try server.put("film", content)
+        try server.hold(after: 300_000)
+        let place = folder.folder.appendingPathComponent("a \"film\"").path
+        let words = [Self.session, "http://\(server.plain)/files/film", place]
+        let first = try self.start(language, agent, words)
+        let id = try agent.first(of: Self.session)
+        try agent.eventually("some of it", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 200_000 }
+        first.send(SIGKILL)
+        try agent.kill()
+        try agent.start()
+        let next = try self.start(language, agent, words)
+        // Once more while somebody waits.
+        try agent.awaitListener()
+        try agent.kill()
+        try agent.start()
+        try server.release()
+        let ended = try next.finish()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output == "\(place) 800000\n")
+        #expect(try Data(contentsOf: URL(fileURLWithPath: place)) == content)
+        #expect(try agent.count(of: Self.session) == 1)
+    }
+
+    @Test(
+        "A transfer that fails, and one that is refused, end it with the reason",
+        arguments: ExampleTests.Language.allCases
+    )
+    func fails(language: ExampleTests.Language) throws {
+        let server = try TransferServer()
+        let agent = try RunningTransferAgent()
+        let failed = try self.start(
+            language,
+            agent,
+            [Self.session, "http://\(server.plain)/forbidden", "/nonexistent/f"]
+        )
+        let ended = try failed.finish()
+        #expect(ended.status != 0 && ended.errors.contains("403"), "\(ended.errors)")
+        let refused = try self.start(language, agent, [Self.session, "ftp://h/f", "/nonexistent/f"]).finish()
+        #expect(refused.status != 0 && refused.errors.contains("BadTransfer"), "\(refused.errors)")
     }
 }

@@ -13,22 +13,22 @@ enum ShownCommands {
 
     /// The tests that run the commands of a page, all of them but for those that are listed as not run.
     static let runners: [String: [String]] = {
-        var runners: [String: [String]] = [
+        let pages = [
+            "PageTests": ["APNsClients", "Configuration", "ContinuousIntegration", "UpgradingAndRollback"],
+            "ArticleTests": [
+                "BackgroundTasks", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways", "SizingACluster",
+                "Reloading", "Transfers", "Webhooks",
+            ],
+            "ShownCommandTests": ["Bounds", "Dashboard", "DeliveryLog", "Tracing", "Workers", "Logs"],
+        ]
+        var runners = [
             "README.md": ["PageTests"],
             "Sources/Core/Policy/Policy.docc/Traces.md": ["ShownCommandTests"],
             "Sources/Transfers/TransferAgent/TransferAgent.docc/OperatingTransfers.md": ["ShownCommandTests"],
         ].mapValues { $0.map(Self.endToEnd) }
-        let tests: [String: [String]] = [
-            "APNsClients": ["PageTests"], "Configuration": ["PageTests"], "ContinuousIntegration": ["PageTests"],
-            "UpgradingAndRollback": ["PageTests"], "BackgroundTasks": ["BackgroundTaskArticleTests"],
-            "ContinuedTasks": ["ContinuedTaskArticleTests"], "Credentials": ["CredentialArticleTests"],
-            "FaultMode": ["FaultArticleTests"], "ManyGateways": ["ClusterArticleTests"],
-            "SizingACluster": ["ClusterArticleTests"], "Reloading": ["ReloadArticleTests"],
-            "Transfers": ["TransferArticleTests"], "Webhooks": ["WebhookArticleTests"], "Bounds": ["ShownCommandTests"],
-            "Dashboard": ["ShownCommandTests"], "DeliveryLog": ["ShownCommandTests"], "Tracing": ["ShownCommandTests"],
-            "Workers": ["ShownCommandTests"], "Logs": ["ShownCommandTests"],
-        ]
-        for (article, names) in tests { runners["\(Self.articles)/\(article).md"] = names.map(Self.endToEnd) }
+        for (test, articles) in pages {
+            for article in articles { runners["\(Self.articles)/\(article).md"] = [Self.endToEnd(test)] }
+        }
         // What needs a machine of its own, with systemd.
         for article in ["OperatorsGuide", "Workers", "Logs"] {
             runners["\(Self.articles)/\(article).md", default: []].append("deploy/test-package")

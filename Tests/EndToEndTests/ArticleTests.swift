@@ -1,0 +1,531 @@
+import Foundation
+import Testing
+import WakeGateTestKit
+
+@Suite("What the article on background tasks shows is what happens", .serialized, .timeLimit(.minutes(15)))
+struct BackgroundTaskArticleTests {
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "BackgroundTasks")
+        #expect(shown.count > 20)
+        let terminal = ArticleTerminal(try RunningGateway())
+        for each in shown {
+            guard each.command.hasPrefix("wakegate dev ") else {
+                try terminal.run(each)
+                continue
+            }
+            // What the worker that has run so far wrote after the article's last line of it.
+            #expect(try terminal.backgroundLine()?.hasSuffix(" urlSession of 3 transfers in photos") == true)
+            #expect(try terminal.backgroundLine()?.contains(" scheduled, may launch in ") == true)
+            #expect(try terminal.backgroundLine()?.hasSuffix(" appRefresh com.example.app.refresh") == true)
+            let options = try ArticleTerminal.words(of: each.command).dropFirst(2)
+            terminal.move(to: try RunningGateway(Array(options)))
+            try terminal.run(try #require(shown.first { $0.command.hasPrefix("wakegate device register ") }))
+        }
+        #expect(try terminal.gateway.stats().integer("tasks", "refused", "NotPermitted") == 1)
+    }
+}
+
+@Suite("What the article on continued tasks shows is what happens", .serialized, .timeLimit(.minutes(15)))
+struct ContinuedTaskArticleTests {
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "ContinuedTasks")
+        #expect(shown.count > 15)
+        let terminal = ArticleTerminal(try RunningGateway())
+        for each in shown {
+            try terminal.run(each)
+            guard each.command.hasSuffix(" &") else { continue }
+            // What is submitted next launches at once.
+            try terminal.gateway.eventually("a worker") {
+                try terminal.gateway.stats().integer("workers", "connected") == 1
+            }
+        }
+        let stats = try terminal.gateway.stats()
+        #expect(stats.integer("tasks", "refused", "NotForeground") == 1)
+        #expect(stats.integer("tasks", "refused", "ImmediateRunIneligible") == 1)
+        #expect(stats.integer("tasks", "results", "success") == 1)
+        #expect(stats.integer("tasks", "results", "failure") == 1)
+        #expect(stats.integer("tasks", "results", "cancelled") == 1)
+    }
+}
+
+@Suite("What the article on transfers shows is what happens", .serialized, .timeLimit(.minutes(15)))
+struct TransferArticleTests {
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let server = try TransferServer()
+        try server.put("film.mp4", TransferServer.content(3_000_000))
+        let shown = try ShownCommand.all(in: "Transfers")
+        #expect(shown.count >= 13)
+        let terminal = ArticleTerminal(try RunningGateway())
+        func here(_ text: String) -> String {
+            text.replacing("https://files.example.com/", with: "http://\(server.plain)/files/")
+        }
+        for each in shown {
+            try terminal.run(ShownCommand(command: here(each.command), output: each.output.map(here)))
+        }
+        let other = terminal.gateway.folder.appendingPathComponent("other.mp4")
+        #expect(try Data(contentsOf: other).count == 3_000_000)
+    }
+}
+
+@Suite("What the articles on many gateways show is what happens", .serialized, .timeLimit(.minutes(15)))
+struct ClusterArticleTests {
+    @Test("Two gateways on one database, as ManyGateways has them")
+    func manyGateways() throws {
+        let shown = try ShownCommand.all(in: "ManyGateways")
+        #expect(shown.filter { $0.command.hasPrefix("wakegate dev ") }.count == 2)
+        let server = try PostgresServer.shared()
+        let store = ["--set", "store=\(try server.database())"]
+        let (first, second) = (try RunningGateway(store), try RunningGateway(store))
+        let terminal = ArticleTerminal(first)
+        var count = 0
+        for each in shown where !each.command.hasPrefix("wakegate dev ") {
+            let here = each.command.replacing("http://127.0.0.1:9198", with: "http://\(second.admin)")
+            try terminal.run(ShownCommand(command: here, output: each.output))
+            count += here == each.command ? 0 : 1
+        }
+        #expect(count == 2, "questions to the second gateway")
+    }
+
+    @Test("The sizes that SizingACluster shows")
+    func sizes() throws {
+        let shown = try ShownCommand.all(in: "SizingACluster")
+        #expect(shown.count == 3)
+        let terminal = ArticleTerminal(try RunningGateway())
+        for each in shown { try terminal.run(each) }
+    }
+
+    @Test("The questions of WatchingACluster are answered to an operator's role, and find nothing amiss")
+    func questions() throws {
+        let scene = try DatabaseScene()
+        #expect(try scene.run("roles.sql").status == 0)
+        let gateway = try scene.gateway()
+        #expect(try scene.run("grants.sql", database: "wakegate").status == 0)
+        let article = "Sources/Server/Gateway/Gateway.docc/WatchingACluster.md"
+        let file = RunningGateway.root.appendingPathComponent(article)
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let questions = text.components(separatedBy: "\n```sql\n").dropFirst().map {
+            $0.components(separatedBy: "\n```")[0]
+        }
+        #expect(questions.count == 7)
+        let primary = "\(scene.address("wakegate_read"))&target_session_attrs=primary"
+        for question in questions {
+            let ended = try scene.query(question, as: "wakegate_read", to: primary)
+            #expect(ended.status == 0, "\(question): \(ended.errors)")
+        }
+        let last = try scene.query(try #require(questions.last), as: "wakegate_read", to: primary)
+        #expect(last.output == "0|0|0|0\n")
+        let readWrite = "\(scene.address("wakegate_read"))&target_session_attrs=read-write"
+        #expect(try scene.query("SELECT", as: "wakegate_read", to: readWrite).errors.contains("session is read-only"))
+        withExtendedLifetime(gateway) {}
+    }
+}
+
+@Suite("The article about webhooks", .timeLimit(.minutes(15)))
+struct WebhookArticleTests {
+    /// The program of the article.
+    private func script() throws -> String {
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Webhooks.md")
+        let article = try String(contentsOf: file, encoding: .utf8)
+        let start = try #require(article.range(of: "```python\n"))
+        let end = try #require(article.range(of: "\n```", range: start.upperBound..<article.endIndex))
+        return String(article[start.upperBound..<end.lowerBound])
+    }
+
+    @Test("Its receiver takes a wake of the gateway, and nobody else's")
+    func receiver() throws {
+        let script = try self.script()
+        #expect(script.split(separator: "\n", omittingEmptySubsequences: false).count <= 16)
+
+        let rig = try WebhookRig()
+        let port = try rig.freePort()
+        let url = "http://127.0.0.1:\(port)/"
+        let receiver = try ChildProcess("SECRET=\(WebhookRig.secret)", ["PORT=\(port)", "python3", "-c", script])
+        let gateway = try rig.gateway(port: port, ", secretFile: 'secret', allowPrivate: true", url: url)
+        try gateway.pushHook(1, replies: [])
+        #expect(try receiver.line() == "waking \(WebhookRig.token(1))")
+        try gateway.completes(1)
+        let now = Int(Date(timeIntervalSinceNow: 0).timeIntervalSince1970)
+        let forged = ["-H", "wakegate-timestamp: \(now)", "-H", "wakegate-signature: v1=00"]
+        let options = ["--silent", "--noproxy", "*", "--include", "--data-binary", "{}"]
+        let answer = try ChildProcess.run("curl", options + forged + [url])
+        #expect(try Answer(curlOutput: answer.output).status == 401)
+    }
+
+    @Test("Its commands start the receiver, and a gateway by which a push gets there")
+    func commands() throws {
+        let folder = try RestartFolder()
+        try Data(self.script().utf8).write(to: folder.folder.appendingPathComponent("receiver.py"))
+        let port = "\(try WebhookRig().freePort())"
+        let shown = try ShownCommand.all(in: "Webhooks").map {
+            ShownCommand(command: $0.command.replacing("8080", with: port), output: $0.output)
+        }
+        try #require(shown.count == 4 && shown[2].command.hasPrefix("wakegate dev "))
+        #expect(try ChildProcess.run("bash", ["-c", shown[0].command], folder: folder.folder).status == 0)
+        let start = "exec env \(shown[1].command.dropLast(2))"
+        let receiver = try ChildProcess("bash", ["-c", start], folder: folder.folder)
+        let options = try ArticleTerminal.words(of: String(shown[2].command.dropLast(2))).dropFirst(2)
+        let gateway = try RunningGateway(Array(options), in: folder.folder)
+        try gateway.eventually("a receiver: \(receiver.errors)") {
+            try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "http://127.0.0.1:\(port)/"]).status == 0
+        }
+        let terminal = ArticleTerminal(gateway)
+        try terminal.run(ShownCommand(command: shown[3].command, output: Array(shown[3].output.dropLast())))
+        #expect(try receiver.line() == shown[3].output.last)
+    }
+}
+
+@Suite("What the article on reloading shows is what happens", .serialized, .timeLimit(.minutes(15)))
+struct ReloadArticleTests {
+    /// What is the same for every gateway: its own addresses and files are those of the article; moments, numbers of
+    /// policies, and what the article elides, are left out.
+    private func general(_ output: String, _ gateway: ReloadingGateway) -> [String] {
+        let text =
+            output
+            .replacingOccurrences(of: gateway.served.certificate, with: "/etc/wakegate/tls.pem")
+            .replacingOccurrences(of: #""127.0.0.1:0""#, with: #""[::]:2197""#)
+            .replacing(#/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "MOMENT")
+            .replacing(#/(version |"policyVersion":)[0-9]+/#) { "\($0.1)NUMBER" }
+            .replacing(#/"needsRestart":\[.*\]/#, with: #""needsRestart":[...]"#)
+        return text.split(separator: "\n").map(String.init)
+    }
+
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "Reloading")
+        #expect(
+            shown.map { $0.command.split(separator: " ").prefix(2).joined(separator: " ") } == [
+                "wakegate serve", "wakegate reload", "curl -s",
+            ]
+        )
+        // The edge of the article is for other machines, and so asks providers for proof.
+        let keys = try RestartFolder()
+        let gateway = try ReloadingGateway(members: ["providerKeys": keys.folder.path])
+        let changed: [String: Any?] = ["edge": "[::]:443", "policy": ["launchInterval": 300]]
+        try gateway.write(changed)
+        try gateway.served.renewCertificate()
+        for each in shown {
+            if each.command.hasPrefix("curl ") {
+                // What the command before brought into force is news once more.
+                try gateway.write(["policy": nil])
+                #expect(try gateway.answer().keys("changed") == ["policy.launchInterval"])
+                try gateway.write(changed)
+            }
+            // In the article the gateway stands where everybody looks for it.
+            let place = gateway.served.url(.admin)
+            let command = each.command
+                .replacingOccurrences(of: "/etc/wakegate/wakegate.json5", with: gateway.served.configurationFile.path)
+                .replacingOccurrences(of: "wakegate reload", with: "wakegate reload --gateway \(place)")
+                .replacingOccurrences(of: "http://127.0.0.1:9197", with: place)
+            let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
+            let ended = try ChildProcess.run("bash", ["-c", "PATH=\(folder):$PATH; \(command) 2>&1"])
+            #expect(ended.status == 0, "\(each.command): \(ended.output)")
+            #expect(
+                self.general(ended.output, gateway) == self.general(each.output.joined(separator: "\n"), gateway),
+                "\(each.command)"
+            )
+        }
+    }
+}
+
+@Suite("What the article on credentials says to do works", .serialized, .timeLimit(.minutes(15)))
+struct CredentialArticleTests {
+    private let topic = "com.example.app"
+    private let device = String(repeating: "da", count: 32)
+
+    /// The commands below a heading of the article.
+    private func commands(below heading: String) throws -> String {
+        let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Credentials.md")
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let section = try #require(text.components(separatedBy: "\n### \(heading)\n").dropFirst().first)
+        let block = try #require(section.components(separatedBy: "\n```sh\n").dropFirst().first)
+        return try #require(block.components(separatedBy: "\n```").first)
+    }
+
+    private func run(_ heading: String, in folder: URL) throws {
+        let script = "set -e\n" + (try self.commands(below: heading))
+        let ended = try ChildProcess.run("bash", ["-c", script], folder: folder)
+        try #require(ended.status == 0, "\(heading): \(ended.errors)")
+    }
+
+    @Test("Its authority, its certificates and its list of revocations do what it says")
+    func certificates() throws {
+        let folder = try RestartFolder()
+        for heading in ["An authority", "A provider's certificate", "A worker's certificate"] {
+            try self.run(heading, in: folder.folder)
+        }
+        // Revokes nothing yet: the list must be there when the gateway starts.
+        let revocation = try self.commands(below: "Revocation")
+        let without = revocation.split(separator: "\n").filter { !$0.contains("-revoke") }.joined(separator: "\n")
+        #expect(try ChildProcess.run("bash", ["-c", without], folder: folder.folder).status == 0)
+
+        func path(_ name: String) -> String { folder.folder.appendingPathComponent(name).path }
+        let settings = ["tls.clientCA=\(path("client-ca.pem"))", "tls.clientCRL=\(path("revoked.pem"))"]
+        let gateway = try ServedGateway((settings + ["environment=production"]).flatMap { ["--set", $0] })
+        let registration = #"{"token":"\#(self.device)"}"#
+        #expect(
+            try gateway.ask(.admin, "POST", "/v1/topics/\(self.topic)/devices", body: registration).status == 201
+        )
+        let edge = gateway.curl(.edge, "")
+        func wakegate(_ command: [String], _ role: String) throws -> ChildProcess {
+            let certificate = ["--cert", path("\(role).pem"), "--key", path("\(role).key")]
+            let place = ["--gateway", try #require(edge.last), "--ca", gateway.authority]
+            let words = [command[0]] + place + certificate + command.dropFirst()
+            return try ChildProcess(RunningGateway.program, words, folder: folder.folder)
+        }
+        let command = ["worker", "--topic", self.topic, "--output", "inherit", "--", "sh", "-c", "cat; echo"]
+        let worker = try wakegate(command, "worker")
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
+        func push() throws -> ChildProcess.Ended {
+            try wakegate(["push", self.device, "--topic", self.topic], "provider").finish()
+        }
+        #expect(try push().output.hasPrefix("200 launched"))
+        #expect(try worker.line() == RunningGateway.payload)
+        try self.run("Revocation", in: folder.folder)
+        try gateway.eventually("a refusal") { try push().status == 1 }
+        #expect(try push().errors.contains("a client certificate that is not good"))
+        #expect(try gateway.workerCount() == 1)
+    }
+
+    @Test("In development a worker and a provider show the certificates that are there already")
+    func development() throws {
+        let shown = try ShownCommand.all(in: "Credentials").filter { $0.command.hasPrefix("wakegate ") }
+        try #require(shown.count == 3)
+        let options = try ArticleTerminal.words(of: String(shown[0].command.dropLast(2))).dropFirst(2)
+        let gateway = try RunningGateway(Array(options))
+        let terminal = ArticleTerminal(gateway)
+        try terminal.run(shown[1])
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try terminal.run(shown[2])
+        // Behind the wake's id, as a worker shows what its commands write.
+        #expect(try terminal.backgroundLine()?.hasSuffix(" \(RunningGateway.payload)") == true)
+    }
+}
+
+@Suite("The example of the article on fault mode", .serialized, .timeLimit(.minutes(15)))
+struct FaultArticleTests {
+    private static let article = "Sources/Server/Gateway/Gateway.docc/FaultMode.md"
+
+    /// The first block of JSON5 in the article.
+    private func example() throws -> String {
+        let file = RunningGateway.root.appendingPathComponent(Self.article)
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let start = try #require(text.range(of: "```json5\n"))
+        let end = try #require(text.range(of: "```", range: start.upperBound..<text.endIndex))
+        return String(text[start.upperBound..<end.lowerBound])
+    }
+
+    @Test("It does what its comments say")
+    func runs() throws {
+        let faulty = try FaultyGateway(file: try self.example())
+        let gateway = faulty.gateway
+        #expect(!gateway.process.errors.contains("warning"))
+        func reason(_ device: Int, topic: String) throws -> String {
+            let answer = try gateway.push(FaultyGateway.device(device), topic: topic)
+            return answer.status == 200 ? "200" : answer.reason ?? ""
+        }
+        let gone = try gateway.push("00000000000000000000000000000001", topic: "com.example.app")
+        #expect(gone.status == 410 && gone.reason == "Unregistered" && gone.integer("timestamp") != nil)
+
+        let throttled = try [11, 12, 11, 12, 11, 12].map { try reason($0, topic: "com.example.throttled") }
+        #expect(throttled == Array(repeating: "TooManyRequests", count: 4) + ["200", "200"])
+
+        let flaky = try (0..<40).map { _ in try reason(2, topic: "com.example.flaky") }
+        #expect(flaky.filter { $0 == "InternalServerError" }.count == 3)
+        #expect(flaky.filter { $0 == "200" }.count == 37)
+
+        #expect(try reason(3, topic: "com.example.narrow") == "BadDeviceToken")
+        #expect(try reason(3, topic: "com.example.narrow") == "200")
+
+        #expect(throws: ChildProcess.Failure.self) { try reason(4, topic: "com.example.lost") }
+        #expect(try reason(4, topic: "com.example.lost") == "200")
+
+        let expired = try (0..<11).map { _ in try reason(5, topic: "com.example.expired") }
+        #expect(expired == Array(repeating: "200", count: 9) + ["ExpiredProviderToken", "200"])
+
+        #expect(try reason(6, topic: "com.example.stalled") == "200")
+
+        let fired = try faulty.counts().mapValues(\.fired)
+        let expected = ["gone": 1, "throttled": 4, "flaky": 3, "narrow": 1, "stalled": 1, "lost": 1, "expired": 1]
+        #expect(fired.filter { $0.value > 0 } == expected)
+        #expect(fired.count == 10)
+        #expect(try faulty.accepted() != nil)
+    }
+
+    @Test("Its first rule does what is said below it, and is looked at and changed as is shown")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "FaultMode")
+        let start = try #require(shown.firstIndex { $0.command.hasPrefix("wakegate dev ") })
+        let folder = try RestartFolder()
+        for each in shown[..<start] {
+            #expect(try ChildProcess.run("bash", ["-c", each.command], folder: folder.folder).status == 0)
+        }
+        let options = try ArticleTerminal.words(of: shown[start].command).dropFirst(2)
+        let gateway = try RunningGateway(Array(options), in: folder.folder)
+        let statuses = try (1...7).map { try gateway.push(FaultyGateway.device($0), topic: "com.example.app").status }
+        #expect(statuses == [200, 200, 503, 200, 200, 503, 200])
+        let rule = #"{ when: { token: "00000000000000000000000000000001" }, then: { reason: "Unregistered" } }"#
+        try Data("{ rules: [\(rule)] }".utf8).write(to: folder.folder.appendingPathComponent("other.json5"))
+        let terminal = ArticleTerminal(gateway)
+        for each in shown[(start + 1)...] { try terminal.run(each) }
+        #expect(try gateway.wakegate("faults", "list").output == "no fault rules\n")
+    }
+}
+
+/// Where the commands of an article are run, one after another, and held to what the article shows.
+///
+/// In an article `...` stands for anything, and moments, wakes and spaces are an example's.
+final class ArticleTerminal {
+    private(set) var gateway: RunningGateway
+    /// The shell's variables, as it takes them.
+    private var assignments = ""
+    private var background: [ChildProcess] = []
+    /// Wakes that came, by the ids that the article shows for them.
+    private var wakes: [String: String] = [:]
+
+    init(_ gateway: RunningGateway) {
+        self.gateway = gateway
+    }
+
+    /// Goes on with another gateway, which the shell's variables outlive.
+    func move(to gateway: RunningGateway) {
+        self.background = []
+        self.gateway = gateway
+    }
+
+    /// Runs a command, and compares what it writes; one that only asks is run until it writes what is shown.
+    func run(_ shown: ShownCommand) throws {
+        let command = self.wakes.reduce(shown.command) { $0.replacing($1.key, with: $1.value) }
+        if command.wholeMatch(of: #/(export )?([A-Z_]+=\S+ ?)+/#) != nil {
+            self.assignments += "\(command)\n"
+        } else if command.hasSuffix(" &") {
+            try self.start(String(command.dropLast(2)), shows: shown.output)
+        } else if ["wakegate task list ", "wakegate stats ", "curl -s http", "curl -s \"http"].contains(
+            where: { command.hasPrefix($0) }
+        ) {
+            var last = ""
+            try self.gateway.eventually("\(command): \(last)") {
+                last = try self.output(of: command)
+                return Self.isShown(last, as: shown.output)
+            }
+        } else {
+            let output = try self.output(of: command)
+            #expect(Self.isShown(output, as: shown.output), "\(command): \(output)")
+        }
+    }
+
+    /// The next line of the command that was first put into the background.
+    func backgroundLine() throws -> String? { try self.background.first?.line() }
+
+    /// Compares what the command that was first put into the background writes next.
+    func goesOn(as lines: [String]) throws {
+        for line in lines {
+            let written = try self.backgroundLine() ?? "(the end)"
+            #expect(Self.isShown(written, as: [line]), "\(written)")
+        }
+    }
+
+    /// The words of a command, as the shell takes them apart.
+    static func words(of command: String) throws -> [String] {
+        try ChildProcess.run("bash", ["-c", "printf '%s\\n' \(command)"]).output.split(separator: "\n").map(String.init)
+    }
+
+    // MARK: Shells
+
+    /// What a shell runs here for a command: the article's gateway stands where everybody looks for it.
+    private func script(_ command: String) -> String {
+        let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
+        let here =
+            "\(self.assignments)\(command)"
+            .replacing("https://127.0.0.1:2197", with: "https://\(self.gateway.edge)")
+            .replacing("http://127.0.0.1:9197", with: "http://\(self.gateway.admin)")
+        return "export PATH=\(folder):$PATH NO_PROXY='*' no_proxy='*'\n\(here)"
+    }
+
+    private func output(of command: String) throws -> String {
+        let script = "exec 2>&1\n\(self.script(command))"
+        return try ChildProcess.run("bash", ["-c", script], folder: self.gateway.folder).output
+    }
+
+    private func start(_ command: String, shows lines: [String]) throws {
+        let process = try ChildProcess("bash", ["-c", self.script("exec \(command)")], folder: self.gateway.folder)
+        self.background.append(process)
+        for line in lines {
+            let written = try process.line() ?? "(the end; \(process.errors))"
+            #expect(Self.isShown(written, as: [line]), "\(command): \(written)")
+            for (shown, came) in zip(line.matches(of: Self.wake), written.matches(of: Self.wake)) {
+                self.wakes[String(shown.output)] = String(came.output)
+            }
+        }
+    }
+
+    // MARK: Comparison
+
+    private static var wake: Regex<Substring> { #/\b[0-9a-f]{32}\b/#.wordBoundaryKind(.simple) }
+
+    /// What is the same in every run.
+    private static func general(_ text: String) -> String {
+        let text =
+            text
+            .replacing(#/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "MOMENT")
+            .replacing(#/\bin( [0-9]+ (d|h|min|s)\b)+/#.wordBoundaryKind(.simple), with: "in SOME TIME")
+            .replacing(#/\b1[0-9]{12}\b/#.wordBoundaryKind(.simple), with: "INSTANT")
+            .replacing(Self.wake, with: "WAKE")
+        return text.filter { !$0.isWhitespace }
+    }
+
+    private static func isShown(_ output: String, as lines: [String]) -> Bool {
+        // A sentence may end right before what is left out.
+        let text = lines.joined(separator: "\n").replacing("...", with: "\u{2026}")
+        let parts = self.general(text).components(separatedBy: "\u{2026}")
+        var rest = Substring(self.general(output))
+        guard parts.count > 1 else { return rest == parts[0] }
+        guard rest.hasPrefix(parts[0]) else { return false }
+        rest = rest.dropFirst(parts[0].count)
+        for part in parts[1..<(parts.count - 1)] {
+            guard let range = rest.range(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        return rest.hasSuffix(parts[parts.count - 1])
+    }
+}
+
+/// A command of an article, and what the article shows below it.
+struct ShownCommand {
+    /// Of more than one line where the article continues it, or has a whole script.
+    let command: String
+    let output: [String]
+
+    /// The commands of an article of the gateway, in its order: each of a block `console`, and a block `sh` as one.
+    static func all(in article: String) throws -> [ShownCommand] {
+        try self.all(at: "Sources/Server/Gateway/Gateway.docc/\(article).md")
+    }
+
+    /// The commands of a page, by its path in the checkout.
+    static func all(at path: String) throws -> [ShownCommand] {
+        let file = RunningGateway.root.appendingPathComponent(path)
+        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        var commands: [ShownCommand] = []
+        for part in text.components(separatedBy: "\n```console\n").enumerated() {
+            let console = part.offset == 0 ? nil : part.element.components(separatedBy: "\n```")[0]
+            if let console { commands += self.commands(ofConsole: console) }
+            for script in part.element.components(separatedBy: "\n```sh\n").dropFirst() {
+                commands.append(ShownCommand(command: script.components(separatedBy: "\n```")[0], output: []))
+            }
+        }
+        return commands
+    }
+
+    private static func commands(ofConsole block: String) -> [ShownCommand] {
+        "\n\(block)".components(separatedBy: "\n$ ").dropFirst().map { part in
+            let lines = part.components(separatedBy: "\n")
+            let end = lines.firstIndex { !$0.hasSuffix("\\") } ?? lines.count - 1
+            return ShownCommand(
+                command: lines[...end].joined(separator: "\n"),
+                output: Array(lines[(end + 1)...])
+            )
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import Glibc
+import Testing
+
+@Suite("Attacks", .serialized, .timeLimit(.minutes(15)))
+struct AttackTests {
+    /// The attacks that `deploy/lib/soak/offences.py` describes.
+    static let names = [
+        "rapid-reset", "made-you-reset", "continuation-flood", "endless-trailers", "trailers-again", "settings-flood",
+        "ping-flood", "priority-flood", "empty-data-flood", "window-update-flood", "hpack-bomb", "trailer-bomb",
+        "zero-window", "unread-answers", "slow-headers", "slow-bodies", "kept-blocks", "kept-frames",
+        "unacknowledged-settings", "key-updates", "half-open", "garbage",
+    ]
+    /// Each over TLS, and in cleartext, but for what only TLS has.
+    static let runs = Self.names.flatMap { name in
+        (name == "key-updates" ? ["tls"] : ["tls", "h2c"]).map { (name, $0) }
+    }
+
+    @Test(
+        "The offender is cut off, a healthy client is answered, and neither memory nor descriptors stay",
+        arguments: Self.runs
+    )
+    func attack(name: String, transport: String) throws {
+        let ended = try Self.driver("--attack", name, "--transport", transport)
+        // Its output names every check, and what it found.
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+
+    @Test("Every attack there is has its test")
+    func all() throws {
+        let usage = try Self.driver("--help").output
+        let choices = try #require(usage.firstRange(of: /--attack {([^}]*)}/).map { usage[$0] })
+        let listed = choices.dropFirst("--attack {".count).dropLast().split { ", \n".contains($0) }
+        #expect(listed.map(String.init) == Self.names)
+    }
+
+    private static func driver(_ arguments: String...) throws -> ChildProcess.Ended {
+        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
+        let command = ["soak.attacks", "--program", RunningGateway.program] + arguments
+        return try ChildProcess(RunningGateway.library, command).finish(within: 240)
+    }
+}
+
+@Suite("Crashes", .serialized, .timeLimit(.minutes(15)))
+struct CrashTests {
+    @Test("No push that was answered 200 is missing, and no book differs, after eight kills at random moments")
+    func kills() throws {
+        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
+        let arguments = ["crash.driver", "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
+        // Its output names every check, what it found, and the seed that draws the same moments again.
+        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+}
+
+@Suite("Damage", .serialized, .timeLimit(.minutes(15)))
+struct DamageTests {
+    @Test("A start over damaged, cut, swapped or missing files has everything, or says by name what it does without")
+    func starts() throws {
+        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
+        // Each file of each state once.
+        let arguments = ["soak.damage", "--program", RunningGateway.program, "--starts", "28"]
+        // Its output names every check, what it found, and the seed that makes the same damages again.
+        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+}
+
+@Suite("The day of a fleet", .timeLimit(.minutes(15)))
+struct FleetDayTests {
+    /// The page of a small fleet.
+    private static func page(_ arguments: [String]) throws -> ChildProcess.Ended {
+        let script = RunningGateway.root.appendingPathComponent("deploy/fleet-day").path
+        return try ChildProcess.run(script, ["--program", RunningGateway.program, "--devices", "20"] + arguments)
+    }
+
+    @Test("Every check on its page holds, and the trace that it leaves has the launches that the page counts")
+    func promises() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-fleet-\(getpid())")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let ended = try Self.page(["--seed", "7", "--keep", folder.path])
+        #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
+        #expect(ended.output.hasPrefix("A day of 20 devices in virtual time"))
+        let checks = ended.output.split(separator: "\n").filter { $0.hasPrefix("ok ") || $0.hasPrefix("FAILED") }
+        #expect(checks.count == 7)
+        let refreshes = try #require(ended.output.firstMatch(of: #/(?m)^refreshes +([0-9,]+) +([0-9,]+)$/#))
+        for (name, settings, told) in [
+            ("habits", [], refreshes.1), ("no-habits", ["--set", "policy.refreshFlex=0"], refreshes.2),
+        ] {
+            let trace = folder.appendingPathComponent("\(name).trace.jsonl").path
+            let outcome = try ChildProcess.run(RunningGateway.program, ["simulate", trace] + settings)
+            #expect(outcome.status == 0, "\(outcome.errors)")
+            // The day that is counted begins after a week.
+            let launches = outcome.output.split(separator: "\n").filter { line in
+                let moment = line.prefixMatch(of: #/{"t":([0-9.]+),/#).flatMap { Double($0.1) } ?? 0
+                return line.contains(#""kind":"appRefresh""#) && moment >= 604_800 && moment < 691_200
+            }
+            #expect(launches.count == Int(told.replacing(",", with: "")), "\(name)")
+        }
+    }
+
+    @Test("A fleet that is too small to have habits is refused")
+    func few() throws {
+        let ended = try Self.page(["--devices", "19"])
+        #expect(ended.status == 2)
+        #expect(ended.errors.contains("a fleet has 20 to 100000 devices"))
+    }
+}
+
+@Suite("The transfers agent in a process", .serialized, .timeLimit(.minutes(15)))
+struct TransferAgentProcessTests {
+    @Test("Entities that change, servers that lie, full disks, strangers, kills: each file is whole, or not there")
+    func scenes() throws {
+        try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
+        let arguments = ["soak.transfer_scenes", "--program", RunningGateway.program]
+        // Its output names every check, what it found, and the seed that draws the same moments again.
+        let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
+        #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
+    }
+}
