@@ -206,7 +206,7 @@ final class CommitLink {
         guard case .open(let open) = self.phase, let session = self.session, let gateway = self.gateway else { return }
         self.mark += 1
         let books = self.books.adding(writes.counts)
-        let mark = WriteStep.Mark(
+        let mark = WriteMark(
             gateway: gateway,
             connection: self.index,
             epoch: self.epoch,

@@ -156,7 +156,7 @@ struct RetryPause {
 }
 
 /// Appends statements to what one connection sends.
-struct SessionSender {
+struct SessionSender: StatementRunner {
     fileprivate let link: PostgresLink
 
     func prepare(_ name: String, _ sql: String) { self.link.prepare(name, sql) }

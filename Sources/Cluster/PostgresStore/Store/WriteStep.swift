@@ -2,12 +2,19 @@ import Engine
 import Policy
 import Wire
 
+/// Has the database carry out statements.
+protocol StatementRunner {
+    associatedtype Failure: Error
+
+    func run(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Failure)
+}
+
 /// The statements that write what a transaction changed, in their order: devices, what finds them, wakes, events,
 /// books.
 ///
 /// Changes are looked at by their places: a copy of each would touch everything that it holds, time and again.
-struct WriteStep {
-    private let sender: SessionSender
+struct WriteStep<Runner: StatementRunner> {
+    private let runner: Runner
     private var count = 0
     /// The place of the statement that says whose wakes have ended; nil when none has.
     private(set) var endedPlace: Int?
@@ -23,22 +30,32 @@ struct WriteStep {
         mayBundle: Bool,
         now: Instant,
         holder: GatewayNumber,
-        _ sender: SessionSender
-    ) {
-        self.sender = sender
-        self.appendDevices(writes.devices, versions, now)
-        self.appendDue(writes.devices)
-        self.appendReady(writes.devices)
-        self.appendWakes(writes.devices, now, holder)
+        _ runner: Runner
+    ) throws(Runner.Failure) {
+        try self.init(devices: writes.devices, versions: versions, now: now, runner)
+        try self.appendWakes(writes.devices, now, holder)
         if mayBundle, EventBundle.isWorthwhile(writes.events) {
-            self.appendBundles(writes.events)
+            try self.appendBundles(writes.events)
         } else {
-            self.appendEvents(writes.events)
+            try self.appendEvents(writes.events)
         }
     }
 
-    private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) {
-        self.sender.run(statement, parameters)
+    /// Devices, and what finds them.
+    init(
+        devices: [SharedDeviceChange],
+        versions: RowVersions,
+        now: Instant,
+        _ runner: Runner
+    ) throws(Runner.Failure) {
+        self.runner = runner
+        try self.appendDevices(devices, versions, now)
+        try self.appendDue(devices)
+        try self.appendReady(devices)
+    }
+
+    private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Runner.Failure) {
+        try self.runner.run(statement, parameters)
         self.count += 1
     }
 
@@ -46,7 +63,7 @@ struct WriteStep {
         _ changes: [SharedDeviceChange],
         _ versions: RowVersions,
         _ now: Instant
-    ) {
+    ) throws(Runner.Failure) {
         var versions = versions
         for isNew in [true, false] where changes.contains(where: { $0.isNew == isNew }) {
             var tokens = PostgresArray(.bytes)
@@ -79,11 +96,11 @@ struct WriteStep {
                 parameters.append(places)
             }
             parameters.append(now.milliseconds)
-            self.append(isNew ? .insertDevices : .updateDevices, parameters)
+            try self.append(isNew ? .insertDevices : .updateDevices, parameters)
         }
     }
 
-    private mutating func appendDue(_ changes: [SharedDeviceChange]) {
+    private mutating func appendDue(_ changes: [SharedDeviceChange]) throws(Runner.Failure) {
         var tokens = PostgresArray(.bytes)
         var moments = PostgresArray(.int8)
         var gone = PostgresArray(.bytes)
@@ -96,22 +113,22 @@ struct WriteStep {
                 moments.append(moment.milliseconds)
             }
         }
-        if gone.count > 0 { self.append(.deleteDue, gone) }
+        if gone.count > 0 { try self.append(.deleteDue, gone) }
         if tokens.count > 0 {
             var parameters = PostgresParameters()
             parameters.append(tokens)
             parameters.append(moments)
-            self.append(.upsertDue, parameters)
+            try self.append(.upsertDue, parameters)
         }
     }
 
-    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) {
+    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) throws(Runner.Failure) {
         var parameters = PostgresParameters()
         parameters.append(array)
-        self.append(statement, parameters)
+        try self.append(statement, parameters)
     }
 
-    private mutating func appendReady(_ changes: [SharedDeviceChange]) {
+    private mutating func appendReady(_ changes: [SharedDeviceChange]) throws(Runner.Failure) {
         var gone = PostgresArray(.bytes)
         var tokens = PostgresArray(.bytes)
         var kinds = PostgresArray(.int2)
@@ -132,7 +149,7 @@ struct WriteStep {
                 moments.append(lane.since.milliseconds)
             }
         }
-        if gone.count > 0 { self.append(.deleteReady, gone) }
+        if gone.count > 0 { try self.append(.deleteReady, gone) }
         guard tokens.count > 0 else { return }
         var parameters = PostgresParameters()
         parameters.append(tokens)
@@ -141,10 +158,10 @@ struct WriteStep {
         parameters.append(resources)
         parameters.append(topics)
         parameters.append(moments)
-        self.append(.insertReady, parameters)
+        try self.append(.insertReady, parameters)
     }
 
-    private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber) {
+    private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber) throws(Runner.Failure) {
         var launched = PostgresArray(.uuid)
         var tokens = PostgresArray(.bytes)
         var deadlines = PostgresArray(.int8)
@@ -163,17 +180,17 @@ struct WriteStep {
             parameters.append(tokens)
             parameters.append(deadlines)
             parameters.append(holder.rawValue)
-            self.append(.insertWakes, parameters)
+            try self.append(.insertWakes, parameters)
         }
         guard ended.count > 0 else { return }
         var parameters = PostgresParameters()
         parameters.append(ended)
         parameters.append(now.milliseconds)
         self.endedPlace = self.count
-        self.append(.endWakes, parameters)
+        try self.append(.endWakes, parameters)
     }
 
-    private mutating func appendBundles(_ events: [HistoryEvent]) {
+    private mutating func appendBundles(_ events: [HistoryEvent]) throws(Runner.Failure) {
         var keys = PostgresArray(.bytes)
         var bodies = PostgresArray(.bytes)
         for bundle in EventBundle.bundles(events) {
@@ -184,10 +201,10 @@ struct WriteStep {
         parameters.append(events[0].at.milliseconds)
         parameters.append(keys)
         parameters.append(bodies)
-        self.append(.insertBundles, parameters)
+        try self.append(.insertBundles, parameters)
     }
 
-    private mutating func appendEvents(_ events: [HistoryEvent]) {
+    private mutating func appendEvents(_ events: [HistoryEvent]) throws(Runner.Failure) {
         guard !events.isEmpty else { return }
         var devices = PostgresArray(.int8)
         var moments = PostgresArray(.int8)
@@ -201,7 +218,7 @@ struct WriteStep {
         parameters.append(devices)
         parameters.append(moments)
         parameters.append(bodies)
-        self.append(.insertEvents, parameters)
+        try self.append(.insertEvents, parameters)
         let pushes = EventTables.pushes(events)
         guard !pushes.isEmpty else { return }
         var names = PostgresArray(.uuid)
@@ -217,15 +234,15 @@ struct WriteStep {
         parameters.append(names)
         parameters.append(targets)
         parameters.append(times)
-        self.append(.insertPushes, parameters)
+        try self.append(.insertPushes, parameters)
     }
 
     /// Appends the rows that only this connection writes, and last the mark by which it will know whether it committed.
     mutating func appendOwn(
         _ books: ConnectionBooks.Step,
         _ rejections: [(topic: UInt32, content: [UInt8])],
-        _ mark: Mark
-    ) {
+        _ mark: WriteMark
+    ) throws(Runner.Failure) {
         if !books.isEmpty {
             var topics = PostgresArray(.int4)
             var counts = PostgresArray(.bytes)
@@ -240,7 +257,7 @@ struct WriteStep {
             parameters.append(mark.connection)
             parameters.append(topics)
             parameters.append(counts)
-            self.append(.upsertBooks, parameters)
+            try self.append(.upsertBooks, parameters)
         }
         if !rejections.isEmpty {
             var topics = PostgresArray(.int4)
@@ -255,7 +272,7 @@ struct WriteStep {
             parameters.append(mark.order)
             parameters.append(topics)
             parameters.append(contents)
-            self.append(.upsertRejections, parameters)
+            try self.append(.upsertRejections, parameters)
         }
         var parameters = PostgresParameters()
         parameters.append(mark.gateway.rawValue)
@@ -263,21 +280,21 @@ struct WriteStep {
         parameters.append(mark.epoch)
         parameters.append(mark.number)
         parameters.append(mark.moment.milliseconds)
-        self.append(.mark, parameters)
-        self.append(.commit, PostgresParameters())
+        try self.append(.mark, parameters)
+        try self.append(.commit, PostgresParameters())
     }
+}
 
-    /// What a transaction writes of itself.
-    struct Mark {
-        let gateway: GatewayNumber
-        let connection: Int16
-        let epoch: Int64
-        /// Of this connection's transactions, from 1.
-        let number: Int64
-        let moment: Instant
-        /// Of all of the gateway's transactions: which one was written later.
-        let order: Int64
-    }
+/// What a transaction writes of itself.
+struct WriteMark {
+    let gateway: GatewayNumber
+    let connection: Int16
+    let epoch: Int64
+    /// Of this connection's transactions, from 1.
+    let number: Int64
+    let moment: Instant
+    /// Of all of the gateway's transactions: which one was written later.
+    let order: Int64
 }
 
 extension LaunchKind {
