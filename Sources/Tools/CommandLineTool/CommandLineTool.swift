@@ -11,21 +11,17 @@ package enum CommandLineTool {
     /// - Parameters:
     ///   - words: the arguments without the name of the program.
     ///   - commands: every command of the program.
-    ///   - environment: the surroundings of the process, and the commit that it was built from.
-    package static func run(
-        _ words: [String],
-        commands: [CommandDefinition],
-        environment: CommandEnvironment
-    ) async -> Int32 {
+    ///   - commit: what the program was built of; nil when the build was not told.
+    package static func run(_ words: [String], commands: [CommandDefinition], commit: String?) async -> Int32 {
         Descriptor.holdStandardOnes()
         do throws(CommandFailure) {
             switch try CommandParser(commands).parse(words) {
             case .help: Console.out(HelpText.program(commands))
             case .helpOf(let command): Console.out(HelpText.command(command))
             case .helpOfGroup(let word): Console.out(HelpText.group(word, commands))
-            case .version: Console.out("wakegate \(wakeGateVersion) (commit \(environment.commit ?? "unknown"))\n")
+            case .version: Console.out("wakegate \(wakeGateVersion) (commit \(commit ?? "unknown"))\n")
             case .run(let parsed):
-                let status = try await parsed.command.run(parsed, environment)
+                let status = try await parsed.command.run(parsed)
                 // A server's work does not hang on its ready line, nor a worker's on what its commands write.
                 guard status == 0, !Self.lasting.contains(parsed.command.name) else { return status }
             }

@@ -91,7 +91,7 @@ package enum DevCommand {
         return configuration
     }
 
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
         let given = try self.base(parsed)
         var configuration = try ServeCommand.configuration(parsed, file: nil, base: given, isWhole: false)
@@ -112,7 +112,7 @@ package enum DevCommand {
             read.stateFolder = folder.path
             return read
         }
-        let name = environment.programName
+        let name = CommandLine.arguments.first ?? "wakegate"
         let isDefault = folder.path == CommandFile.absolute(GatewayFile.defaultFolder)
         let asksForOwn = configuration.clientCAFile.map { CommandFile.absolute($0) } == "\(certificates)/ca.pem"
         let launchInterval = configuration.policy.launchInterval

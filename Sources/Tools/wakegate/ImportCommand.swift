@@ -35,10 +35,7 @@ extension CommandDefinition {
 
 /// `wakegate import`.
 enum ImportCommand {
-    static func run(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let from = parsed.text("--from") ?? ""
         let configuration = try ServeCommand.configuration(
             parsed,

@@ -61,10 +61,7 @@ extension CommandDefinition {
 
 /// `wakegate key`.
 package enum KeyCommands {
-    static func add(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         for (option, what) in [("--team", "team"), ("--key-id", "key id")] {
             guard let name = parsed.text(option), !self.isAppleName(name) else { continue }
             throw .usage(
@@ -85,10 +82,7 @@ package enum KeyCommands {
         return 0
     }
 
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = try self.folder(parsed)
         let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
         for key in contents.keys { Console.out(self.line(key)) }
@@ -99,10 +93,7 @@ package enum KeyCommands {
         return contents.faults.isEmpty ? 0 : 1
     }
 
-    static func remove(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func remove(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = try self.folder(parsed)
         try self.perform { () throws(ProviderKeyError) in try folder.remove(keyID: parsed.arguments[0]) }
         return 0

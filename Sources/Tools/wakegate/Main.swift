@@ -6,22 +6,18 @@ import HTTPTransport
 @main
 struct Main {
     static func main() async {
-        let environment = CommandEnvironment(
-            programName: CommandLine.arguments.first ?? "wakegate",
-            commit: wakeGateCommit,
-            signES256: { try ProviderKey.sign($0, keyFile: $1) }
-        )
         // A reader that goes away is seen by the write that fails.
         _ = signal(SIGPIPE, SIG_IGN)
         let words = Array(CommandLine.arguments.dropFirst())
-        exit(await CommandLineTool.run(words, commands: CommandTable.all, environment: environment))
+        exit(await CommandLineTool.run(words, commands: CommandTable.all, commit: wakeGateCommit))
     }
 }
 
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .transfers, .pushList, .push, .stats, .events, .deviceList, .deviceRegister,
+        .dev, .serve, .worker, .transfers, .pushList, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .events,
+        .deviceList, .deviceRegister,
         .deviceRemove,
         .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,
         .topicResume,

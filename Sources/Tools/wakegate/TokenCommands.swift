@@ -90,10 +90,7 @@ extension CommandDefinition {
 
 /// `wakegate token`.
 enum TokenCommands {
-    static func issue(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func issue(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let role = try self.role(parsed.text("--role") ?? "")
         let topics = try self.topics(parsed.all("--topic"), role)
         let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
@@ -128,10 +125,7 @@ enum TokenCommands {
         return 0
     }
 
-    static func revoke(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func revoke(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let id = parsed.arguments[0]
         guard BearerToken.isID(id) else {
             throw .usage("\"\(id)\" is no token's id; write the 32 digits that `wakegate token issue` showed")
@@ -236,10 +230,7 @@ enum TokenListCommand {
         }
     }
 
-    static func run(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = CommandFile.absolute(try TokenCommands.folder(parsed))
         guard FileSystem.exists(folder) else {
             throw CommandFailure(.failed, "there is no folder \(folder); name the gateway's folder with --state DIR")

@@ -56,7 +56,7 @@ extension CommandDefinition {
 package enum TransfersCommand {
     private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "trust"]
 
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
         let socket = parsed.isSet("--check") ? nil : try self.takeSocket()
         var assignments = parsed.all("--set")

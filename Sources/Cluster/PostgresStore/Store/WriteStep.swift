@@ -54,7 +54,9 @@ struct WriteStep<Runner: StatementRunner> {
         try self.appendReady(devices)
     }
 
-    private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Runner.Failure) {
+    private mutating func append(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Runner
+        .Failure)
+    {
         try self.runner.run(statement, parameters)
         self.count += 1
     }
@@ -122,7 +124,8 @@ struct WriteStep<Runner: StatementRunner> {
         }
     }
 
-    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) throws(Runner.Failure) {
+    private mutating func append(_ statement: CommitStatement, _ array: borrowing PostgresArray) throws(Runner.Failure)
+    {
         var parameters = PostgresParameters()
         parameters.append(array)
         try self.append(statement, parameters)
@@ -161,7 +164,9 @@ struct WriteStep<Runner: StatementRunner> {
         try self.append(.insertReady, parameters)
     }
 
-    private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber) throws(Runner.Failure) {
+    private mutating func appendWakes(_ changes: [SharedDeviceChange], _ now: Instant, _ holder: GatewayNumber)
+        throws(Runner.Failure)
+    {
         var launched = PostgresArray(.uuid)
         var tokens = PostgresArray(.bytes)
         var deadlines = PostgresArray(.int8)

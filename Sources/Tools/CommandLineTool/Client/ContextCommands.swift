@@ -60,10 +60,7 @@ extension CommandDefinition {
 
 /// `wakegate context`.
 enum ContextCommands {
-    static func add(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let name = parsed.arguments[0]
         let isName =
             (1...64).contains(name.utf8.count)
@@ -106,10 +103,7 @@ enum ContextCommands {
         return 0
     }
 
-    static func use(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func use(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (path, file) = try self.file()
         var changed = file
         changed.current = parsed.arguments.first
@@ -118,10 +112,7 @@ enum ContextCommands {
         return 0
     }
 
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
         if file.contexts.isEmpty { Console.error("wakegate: there is no context; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
@@ -131,10 +122,7 @@ enum ContextCommands {
         return 0
     }
 
-    static func show(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func show(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
         guard let name = parsed.arguments.first ?? file.current else {
             throw CommandFailure(.failed, "no context is in use; name one, or see `wakegate context list`")
@@ -150,10 +138,7 @@ enum ContextCommands {
         return 0
     }
 
-    static func remove(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func remove(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (path, file) = try self.file()
         let name = parsed.arguments[0]
         guard file.contexts[name] != nil else { throw file.unknown(name) }

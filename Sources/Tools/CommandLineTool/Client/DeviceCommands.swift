@@ -70,39 +70,24 @@ package enum DeviceCommands {
         "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState", "network",
     ]
 
-    static func register(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
+    static func register(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = "/v1/topics/\(URLPath.component(parsed.text("--topic") ?? ""))/devices"
         let body = parsed.arguments.first.map { Array("{\"token\":\(JSONText.quoted($0))}".utf8) } ?? []
-        let request = location.request("POST", path, body: body)
-        let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
+        let answer = try GatewayAnswer.object(try parsed.ask("POST", path, body: body))
         Console.out("\(answer["token"]?.text ?? "")\n")
         return 0
     }
 
-    static func remove(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let request = location.request("DELETE", "/v1/devices/\(URLPath.component(parsed.arguments[0]))")
-        try GatewayAnswer.check(try location.answer(request, with: try location.client()))
+    static func remove(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        try GatewayAnswer.check(try parsed.ask("DELETE", "/v1/devices/\(URLPath.component(parsed.arguments[0]))"))
         Console.error("wakegate: the device is removed")
         return 0
     }
 
-    static func conditions(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func conditions(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let report = try self.report(Array(parsed.arguments.dropFirst()) + parsed.all("--set"))
-        let location = try GatewayLocation(parsed, side: .admin)
         let path = "/v1/devices/\(URLPath.component(parsed.arguments[0]))/conditions"
-        let request = location.request("PATCH", path, body: Array(report.utf8))
-        let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
+        let answer = try GatewayAnswer.object(try parsed.ask("PATCH", path, body: Array(report.utf8)))
         for member in answer.members {
             Console.out(TerminalText.harmless("\(member.name)=\(member.value.text ?? member.value.described)") + "\n")
         }
@@ -214,7 +199,7 @@ package enum DeviceActions {
     }
 
     static func run(_ action: Action) -> CommandDefinition.Run {
-        { parsed, _ throws(CommandFailure) in
+        { parsed throws(CommandFailure) in
             let desk = try Desk(action, parsed)
             guard let token = parsed.arguments.first else { return try desk.actOnList() }
             guard !["--topic", "--hold"].contains(where: { parsed.isSet($0) }) else {
@@ -357,10 +342,7 @@ package enum DeviceListCommand {
         "paused", "forceQuit", "backgroundRefresh", "network", "thermal", "battery", "priority", "worker",
     ]
 
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try ListPages(
             member: "devices",
             nothing: "there is no such device",
@@ -377,36 +359,17 @@ package enum DeviceListCommand {
 
     /// A line a device, all of the same columns however many pages there are.
     package static func text(_ devices: [JSONValue], withHead isHead: Bool) -> String {
-        guard !devices.isEmpty else { return "" }
-        let head = self.line("state", "held", "may launch at", "last launch", "topic", "token")
-        return (isHead ? head : "")
-            + devices.map { device in
-                self.line(
-                    device["state"]?.text ?? "-",
-                    (device["held"]?.elements ?? []).first?.text ?? "-",
-                    self.moment(device["eligibleAt"]),
-                    self.moment(device["lastLaunchAt"]),
-                    device["topic"]?.text ?? "-",
-                    device["token"]?.text ?? "-"
-                )
-            }.joined()
-    }
-
-    private static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
-
-    private static func line(
-        _ state: String,
-        _ held: String,
-        _ eligible: String,
-        _ last: String,
-        _ topic: String,
-        _ token: String
-    ) -> String {
-        let columns = [(state, 8), (held, 17), (eligible, 20), (last, 20), (topic, 24)]
-        let padded = columns.map { text, width in
-            text + String(repeating: " ", count: max(0, width - text.count))
+        let head = ["state", "held", "may launch at", "last launch", "topic", "token"]
+        return TableText.page(devices, widths: [8, 17, 20, 20, 24], head: isHead ? head : nil) { device in
+            [
+                device["state"]?.text ?? "-",
+                (device["held"]?.elements ?? []).first?.text ?? "-",
+                TableText.moment(device["eligibleAt"]),
+                TableText.moment(device["lastLaunchAt"]),
+                device["topic"]?.text ?? "-",
+                device["token"]?.text ?? "-",
+            ]
         }
-        return TerminalText.harmless((padded + [token]).joined(separator: "  ")) + "\n"
     }
 }
 
@@ -433,7 +396,7 @@ extension CommandDefinition {
 
 /// `wakegate device watch`.
 package enum DeviceWatchCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = try self.path(parsed)
         var watch = StreamWatch(path: path, words: ("subscribed", "subscribing"), isJSON: true) {
             () throws(CommandFailure) in

@@ -45,6 +45,21 @@ package enum GatewayAnswer {
     }
 }
 
+extension ParsedCommand {
+    /// Asks the gateway on its admin listener, and waits for the answer, whatever its status.
+    func ask(_ method: String, _ path: String, body: [UInt8]? = nil) throws(CommandFailure) -> HTTPResponse {
+        let location = try GatewayLocation(self, side: .admin)
+        return try location.answer(location.request(method, path, body: body), with: try location.client())
+    }
+
+    /// Shows a good answer as it is with `--json`, else in words.
+    func show(_ response: HTTPResponse, _ text: (JSONValue) -> String) throws(CommandFailure) -> Int32 {
+        let answer = try GatewayAnswer.object(response)
+        if self.isSet("--json") { Console.out(json: response.text) } else { Console.out(text(answer)) }
+        return 0
+    }
+}
+
 /// A list that a gateway tells page by page, shown as one.
 struct ListPages {
     /// The most rows of a page.

@@ -23,10 +23,7 @@ enum HealthCommand {
     /// How long the answer may take, in milliseconds: less than a container's health check waits.
     private static let timeoutMilliseconds = 4000
 
-    static func run(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .admin)
         var request = location.request("GET", "/readyz")
         request.timeoutMilliseconds = self.timeoutMilliseconds
@@ -65,10 +62,7 @@ extension CommandDefinition {
 
 /// `wakegate backup`.
 enum BackupCommand {
-    static func run(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .admin)
         let body = Array("{\"name\":\(JSONText.quoted(parsed.arguments[0]))}".utf8)
         var request = location.request("POST", "/v1/backup", body: body)
@@ -130,17 +124,9 @@ extension CommandDefinition {
 
 /// `wakegate reload`.
 package enum ReloadCommand {
-    static func run(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let response = try location.answer(location.request("POST", "/v1/reload"), with: try location.client())
-        guard let faults = self.faults(response) else {
-            let answer = try GatewayAnswer.object(response)
-            if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.text(answer)) }
-            return 0
-        }
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let response = try parsed.ask("POST", "/v1/reload")
+        guard let faults = self.faults(response) else { return try parsed.show(response, self.text) }
         throw CommandFailure(.failed, "the old configuration is in force, as the new one has \(faults)")
     }
 
@@ -207,28 +193,15 @@ extension CommandDefinition {
 
 /// `wakegate topic`.
 package enum TopicCommands {
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let response = try location.answer(location.request("GET", "/v1/topics"), with: try location.client())
-        let answer = try GatewayAnswer.object(response)
-        guard !parsed.isSet("--json") else {
-            Console.out(json: response.text)
-            return 0
-        }
-        Console.out(self.text(answer))
-        return 0
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        try parsed.show(try parsed.ask("GET", "/v1/topics"), self.text)
     }
 
     static func pausing(_ isPaused: Bool) -> CommandDefinition.Run {
-        { parsed, _ throws(CommandFailure) in
-            let location = try GatewayLocation(parsed, side: .admin)
+        { parsed throws(CommandFailure) in
             let topic = parsed.arguments[0]
             let path = "/v1/topics/\(URLPath.component(topic))/\(isPaused ? "pause" : "resume")"
-            let request = location.request("POST", path, body: [])
-            try GatewayAnswer.check(try location.answer(request, with: try location.client()))
+            try GatewayAnswer.check(try parsed.ask("POST", path, body: []))
             Console.error(
                 isPaused
                     ? "wakegate: \(topic) is paused; what comes waits until `wakegate topic resume \(topic)`"
@@ -289,24 +262,14 @@ package enum FaultCommands {
     /// The most of a file that is read, in bytes; past what any gateway takes.
     private static let bytesMax = 4 << 20
 
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let response = try location.answer(location.request("GET", self.path), with: try location.client())
-        let answer = try GatewayAnswer.object(response)
-        if parsed.isSet("--json") { Console.out(json: response.text) } else { Console.out(self.table(answer)) }
-        return 0
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        try parsed.show(try parsed.ask("GET", self.path), self.table)
     }
 
-    static func set(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let request = location.request("PUT", self.path, body: try self.contents(of: parsed.arguments[0]))
-        let answer = try GatewayAnswer.object(try location.answer(request, with: try location.client()))
+    static func set(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let file = parsed.arguments[0]
+        let rules = try CommandFile.contents(file, bytesMax: self.bytesMax, remedy: "name the file with the rules")
+        let answer = try GatewayAnswer.object(try parsed.ask("PUT", self.path, body: rules))
         for warning in answer["warnings"]?.elements ?? [] {
             Console.error("wakegate: warning: \(TerminalText.harmless(warning.text ?? ""))")
         }
@@ -314,18 +277,9 @@ package enum FaultCommands {
         return 0
     }
 
-    static func clear(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let request = location.request("DELETE", self.path)
-        try GatewayAnswer.check(try location.answer(request, with: try location.client()))
+    static func clear(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        try GatewayAnswer.check(try parsed.ask("DELETE", self.path))
         return 0
-    }
-
-    private static func contents(of path: String) throws(CommandFailure) -> [UInt8] {
-        try CommandFile.contents(path, bytesMax: self.bytesMax, remedy: "name the file with the rules")
     }
 
     /// A line for each rule: its id, counts, and itself; a spent one is marked.

@@ -4,66 +4,78 @@ import Platform
 package import Wire
 
 extension CommandDefinition {
-    package static let push = CommandDefinition(
-        "push",
-        "send a push as a provider would, and show the answer",
-        arguments: [ArgumentDefinition("TOKEN", "the device token, hexadecimal")],
-        options: [
-            OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
-            OptionDefinition(
-                "--payload",
-                "JSON",
-                "the payload; @FILE reads a file, - standard input; default: a silent push"
-            ),
-            OptionDefinition(
-                "--priority",
-                "N",
-                "10, 5 or 1; default: 5",
-                value: .integer(0...1000),
-                words: ["10", "5", "1"]
-            ),
-            OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
-            OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
-            OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
-            OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
-            OptionDefinition("--count", "N", "send it N times over one connection", value: .integer(1...10_000_000)),
-            OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
-            OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
-            OptionDefinition(
-                "--timeout",
-                "SECONDS",
-                "how long --wait follows it; default: 3600",
-                value: .integer(1...2_592_000)
-            ),
-            OptionDefinition("--admin", "URL", "the admin listener, for --wait; default: --gateway, or as for stats"),
-            OptionDefinition(
-                "--provider-key",
-                "FILE",
-                "sign a provider token with this .p8; needs --team and --key-id"
-            ),
-            OptionDefinition("--team", "TEAM", "the team that the provider token names"),
-            OptionDefinition("--key-id", "ID", "the key that the provider token names"),
-        ] + OptionDefinition.client,
-        example:
-            "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
-            + " --topic com.example.app --priority 10",
-        notes: [
-            """
-            The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1 when
-            one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With --wait the
-            push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it was discarded or
-            wakes nobody, and 1 when it was refused or has not ended in time. What to do about an answer is said on
-            standard error. A payload that is no JSON object is not sent; the exit status is 64.
-            """,
-            """
-            --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
-              {"apnsID", "state", "into", "reason", "receivedAt", "events": [{"at", "event", "detail", "other"}]}
-              state  pending, inFlight, completed, coalesced (into), discarded (reason), noWake
-              event  received, absorbed (other), launched, result, coalesced (other), discarded
-            """,
-        ],
-        run: PushCommand.run
-    )
+    /// - Parameter signES256: signs a message with the key in a file; the signature is R and then S.
+    package static func push(signES256: @escaping ProviderToken.Sign) -> CommandDefinition {
+        CommandDefinition(
+            "push",
+            "send a push as a provider would, and show the answer",
+            arguments: [ArgumentDefinition("TOKEN", "the device token, hexadecimal")],
+            options: [
+                OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
+                OptionDefinition(
+                    "--payload",
+                    "JSON",
+                    "the payload; @FILE reads a file, - standard input; default: a silent push"
+                ),
+                OptionDefinition(
+                    "--priority",
+                    "N",
+                    "10, 5 or 1; default: 5",
+                    value: .integer(0...1000),
+                    words: ["10", "5", "1"]
+                ),
+                OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
+                OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
+                OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
+                OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
+                OptionDefinition(
+                    "--count",
+                    "N",
+                    "send it N times over one connection",
+                    value: .integer(1...10_000_000)
+                ),
+                OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
+                OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
+                OptionDefinition(
+                    "--timeout",
+                    "SECONDS",
+                    "how long --wait follows it; default: 3600",
+                    value: .integer(1...2_592_000)
+                ),
+                OptionDefinition(
+                    "--admin",
+                    "URL",
+                    "the admin listener, for --wait; default: --gateway, or as for stats"
+                ),
+                OptionDefinition(
+                    "--provider-key",
+                    "FILE",
+                    "sign a provider token with this .p8; needs --team and --key-id"
+                ),
+                OptionDefinition("--team", "TEAM", "the team that the provider token names"),
+                OptionDefinition("--key-id", "ID", "the key that the provider token names"),
+            ] + OptionDefinition.client,
+            example:
+                "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
+                + " --topic com.example.app --priority 10",
+            notes: [
+                """
+                The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1 when
+                one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With --wait the
+                push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it was discarded or
+                wakes nobody, and 1 when it was refused or has not ended in time. What to do about an answer is said on
+                standard error. A payload that is no JSON object is not sent; the exit status is 64.
+                """,
+                """
+                --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
+                  {"apnsID", "state", "into", "reason", "receivedAt", "events": [{"at", "event", "detail", "other"}]}
+                  state  pending, inFlight, completed, coalesced (into), discarded (reason), noWake
+                  event  received, absorbed (other), launched, result, coalesced (other), discarded
+                """,
+            ],
+            run: { parsed throws(CommandFailure) in try PushCommand.run(parsed, signES256) }
+        )
+    }
 }
 
 /// `wakegate push`.
@@ -73,11 +85,11 @@ package enum PushCommand {
     /// Up to this many pushes each have a line of their own.
     private static let linesMax = 20
 
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand, _ sign: ProviderToken.Sign) throws(CommandFailure) -> Int32 {
         let location = try GatewayLocation(parsed, side: .edge)
         let follower = try self.follower(parsed)
         let token = try ProviderToken(parsed)
-        let request = try self.request(parsed, to: location, token, environment)
+        let request = try self.request(parsed, to: location, token, sign)
         let advice = PushAdvice(
             device: parsed.arguments[0],
             topic: parsed.text("--topic") ?? "",
@@ -152,12 +164,12 @@ package enum PushCommand {
         _ parsed: ParsedCommand,
         to location: GatewayLocation,
         _ token: ProviderToken?,
-        _ environment: CommandEnvironment
+        _ sign: ProviderToken.Sign
     ) throws(CommandFailure) -> HTTPRequest {
         let payload = try PushPayloadOption.read(parsed.text("--payload"))
         var headers = token == nil ? location.providerHeaders : []
         if let token {
-            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: environment.signES256)
+            let header = try token.header(now: Int(SystemClock.wall / 1000), sign: sign)
             headers.append(("authorization", header))
         }
         headers.append(("apns-topic", parsed.text("--topic") ?? ""))
@@ -212,10 +224,7 @@ package enum PushListCommand {
         "pending", "inFlight", "completed", "coalesced", "noWake", "expired", "exhausted", "forceQuit", "unregistered",
         "cancelled",
     ]
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let since = try self.since(parsed.text("--since"), now: SystemClock.wall)
         return try ListPages(
             member: "pushes",
@@ -246,36 +255,17 @@ package enum PushListCommand {
 
     /// A line a push, all of the same columns however many pages there are.
     package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
-        guard !pushes.isEmpty else { return "" }
-        let head = self.line("received", "outcome", "ended", "apns-id", "topic", "device")
-        return (isHead ? head : "")
-            + pushes.map { push in
-                self.line(
-                    self.moment(push["receivedAt"]),
-                    push["outcome"]?.text ?? "-",
-                    self.moment(push["outcomeAt"]),
-                    push["apnsID"]?.text ?? "-",
-                    push["topic"]?.text ?? "-",
-                    push["device"]?.text ?? "-"
-                )
-            }.joined()
-    }
-
-    private static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
-
-    private static func line(
-        _ received: String,
-        _ outcome: String,
-        _ ended: String,
-        _ identifier: String,
-        _ topic: String,
-        _ device: String
-    ) -> String {
-        let columns = [(received, 20), (outcome, 12), (ended, 20), (identifier, 36), (topic, 24)]
-        let padded = columns.map { text, width in
-            text + String(repeating: " ", count: max(0, width - text.count))
+        let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
+        return TableText.page(pushes, widths: [20, 12, 20, 36, 24], head: isHead ? head : nil) { push in
+            [
+                TableText.moment(push["receivedAt"]),
+                push["outcome"]?.text ?? "-",
+                TableText.moment(push["outcomeAt"]),
+                push["apnsID"]?.text ?? "-",
+                push["topic"]?.text ?? "-",
+                push["device"]?.text ?? "-",
+            ]
         }
-        return TerminalText.harmless((padded + [device]).joined(separator: "  ")) + "\n"
     }
 }
 
@@ -329,6 +319,8 @@ package enum PushPayloadOption {
 
 /// The token that shows a provider, as APNs asks for it: a JSON web token signed by ES256.
 package struct ProviderToken: Hashable, Sendable {
+    package typealias Sign = @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
+
     private let keyFile: String
     private let team: String
     private let keyID: String

@@ -182,7 +182,7 @@ extension CommandDefinition {
 
 /// `wakegate events`.
 package enum EventsCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let isJSON = parsed.isSet("--json")
         var watch = StreamWatch(path: self.path(parsed), words: ("following", "following"), isJSON: isJSON) {
             () throws(CommandFailure) in

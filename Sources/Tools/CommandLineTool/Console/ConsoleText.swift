@@ -148,4 +148,20 @@ package enum TableText {
             return String(line.reversed().drop { $0 == " " }.reversed()) + "\n"
         }.joined()
     }
+
+    /// A page of a list, whose columns have the same widths on every page; the last column is not padded.
+    static func page(
+        _ rows: [JSONValue],
+        widths: [Int],
+        head: [String]?,
+        _ cells: (JSONValue) -> [String]
+    ) -> String {
+        guard !rows.isEmpty else { return "" }
+        return ((head.map { [$0] } ?? []) + rows.map(cells)).map { row in
+            let padded = zip(row, widths).map { $0 + String(repeating: " ", count: max(0, $1 - $0.count)) }
+            return TerminalText.harmless((padded + row.suffix(1)).joined(separator: "  ")) + "\n"
+        }.joined()
+    }
+
+    static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
 }

@@ -1,6 +1,6 @@
 /// One command: everything there is to know of it, so that parsing, help, manual and completions agree.
 package struct CommandDefinition: Sendable {
-    package typealias Run = @Sendable (ParsedCommand, CommandEnvironment) async throws(CommandFailure) -> Int32
+    package typealias Run = @Sendable (ParsedCommand) async throws(CommandFailure) -> Int32
 
     /// The words that select the command, such as `device register`.
     package let name: String
@@ -180,24 +180,4 @@ package struct ParsedCommand: Sendable {
 
     /// The value of an option whose definition asks for a whole number.
     package func integer(_ option: String) -> Int? { self.text(option).flatMap { Int($0) } }
-}
-
-/// What the commands use of the rest of the program.
-package struct CommandEnvironment: Sendable {
-    /// How the program was called, for command lines to paste.
-    package let programName: String
-    /// The commit that the program was built of; nil when the build was not told.
-    package let commit: String?
-    /// Signs a message with the key in a file, by ES256; the signature is R and then S.
-    package let signES256: @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
-
-    package init(
-        programName: String,
-        commit: String?,
-        signES256: @escaping @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
-    ) {
-        self.programName = programName
-        self.commit = commit
-        self.signES256 = signES256
-    }
 }

@@ -60,10 +60,7 @@ struct DocumentationCommands: Sendable {
     /// The keys of the gateway's configuration.
     let keys: [KeyManual]
 
-    func completion(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    func completion(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard let shell = CompletedShell(rawValue: parsed.arguments[0]) else {
             throw .usage(
                 "\"\(parsed.arguments[0])\" is no shell that there are completions for; write bash, zsh or fish"
@@ -73,10 +70,7 @@ struct DocumentationCommands: Sendable {
         return 0
     }
 
-    func manual(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    func manual(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
         for page in ManualPage.all(of: self.commands(), keys: self.keys) {
             let file = folder.appendingPathComponent(page.path)

@@ -27,7 +27,7 @@ extension CommandDefinition {
 
 /// `wakegate simulate`.
 package enum SimulateCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let overrides = try self.overrides(parsed.all("--set"))
         let path = parsed.arguments[0]
         let file: Int32

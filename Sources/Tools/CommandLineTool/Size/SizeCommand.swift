@@ -36,7 +36,7 @@ extension CommandDefinition {
 
 /// `wakegate size`.
 enum SizeCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         var load = ClusterSize.Load(
             devices: Double(parsed.integer("--devices") ?? 0),
             rate: Double(parsed.integer("--rate") ?? 0)

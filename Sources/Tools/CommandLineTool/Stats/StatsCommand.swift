@@ -24,7 +24,7 @@ extension CommandDefinition {
 
 /// `wakegate stats`.
 package enum StatsCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard !parsed.isSet("--topic") || !parsed.isSet("--device") else {
             throw .usage("--topic and --device exclude each other; a device has one topic: write --device alone")
         }

@@ -8,21 +8,13 @@ package enum TaskCommands {
     package static let listedKinds = TaskSubmission.kinds + ["urlSession"]
     package static let states = ["waiting", "running"]
 
-    static func submit(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func submit(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
         // Whoever ends the command while the task is being submitted has it cancelled, too.
         var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
-        let answer = try GatewayAnswer.object(response)
         let isJSON = parsed.isSet("--json")
-        if isJSON {
-            Console.out(json: response.text)
-        } else {
-            Console.out(TaskText.submitted(answer, now: SystemClock.wall))
-        }
+        _ = try parsed.show(response) { TaskText.submitted($0, now: SystemClock.wall) }
         guard wait != nil else { return 0 }
         guard let ending = try wait?.run() else { return TaskEnding.abandonedStatus }
         let name = JSONText.quoted(ending.name)
@@ -51,29 +43,16 @@ package enum TaskCommands {
         )
     }
 
-    static func list(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = try self.listPath(parsed)
         guard !parsed.isSet("--watch") else { return try self.watch(parsed, path) }
-        let response = try self.answer(parsed, "GET", path, nil)
-        let answer = try GatewayAnswer.object(response)
-        guard !parsed.isSet("--json") else {
-            Console.out(json: response.text)
-            return 0
-        }
-        guard !parsed.arguments.isEmpty else {
-            Console.out(TaskText.all(answer))
-            return 0
-        }
         let (kind, wanted) = (parsed.text("--kind"), parsed.text("--state"))
-        Console.out(
-            TaskText.device(answer) { task, state in
+        return try parsed.show(try self.answer(parsed, "GET", path, nil)) { answer in
+            guard !parsed.arguments.isEmpty else { return TaskText.all(answer) }
+            return TaskText.device(answer) { task, state in
                 (kind == nil || task["kind"]?.text == kind) && (wanted == nil || state == wanted)
             }
-        )
-        return 0
+        }
     }
 
     private static func watch(_ parsed: ParsedCommand, _ path: String) throws(CommandFailure) -> Int32 {
@@ -85,10 +64,7 @@ package enum TaskCommands {
         return try session.run()
     }
 
-    static func cancel(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func cancel(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let isAll = parsed.isSet("--all")
         guard isAll == (parsed.arguments.count == 1) else {
             throw .usage(
@@ -104,17 +80,14 @@ package enum TaskCommands {
 
     /// Has a task go through what an operator makes up: `launch` or `expiration`.
     static func simulate(_ event: String, saying message: String) -> CommandDefinition.Run {
-        { parsed, _ throws(CommandFailure) in
+        { parsed throws(CommandFailure) in
             _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-\(event)", [])
             Console.error("wakegate: \(message)")
             return 0
         }
     }
 
-    static func finished(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func finished(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = "\(self.devicePath(parsed))/sessions/\(URLPath.component(parsed.arguments[1]))"
         let id = parsed.text("--id").map { ",\"id\":\(JSONText.quoted($0))" } ?? ""
         _ = try self.answer(parsed, "POST", path, Array("{\"finished\":\(parsed.integer("--count") ?? 1)\(id)}".utf8))
@@ -162,8 +135,7 @@ package enum TaskCommands {
         _ path: String,
         _ body: [UInt8]?
     ) throws(CommandFailure) -> HTTPResponse {
-        let location = try GatewayLocation(parsed, side: .admin)
-        let response = try location.answer(location.request(method, path, body: body), with: try location.client())
+        let response = try parsed.ask(method, path, body: body)
         let identifier = parsed.arguments.count > 1 ? parsed.arguments[1] : nil
         try TaskRefusal.check(response, device: parsed.arguments.first, identifier: identifier)
         return response

@@ -9,7 +9,7 @@ package enum TransferCommands {
     /// What a list may be narrowed to.
     package static let states = BackgroundTransfer.State.allCases.map(\.rawValue)
 
-    static func add(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let request = try self.request(parsed, now: SystemClock.wall)
         let agent = try TransferClient(parsed)
         let id = try await TransferClient.call { () throws(BackgroundTransferError) in
@@ -82,7 +82,7 @@ package enum TransferCommands {
         request.headers[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
     }
 
-    static func list(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let word = parsed.text("--state")
         let state = word.flatMap { BackgroundTransfer.State(rawValue: $0) }
         if let word, state == nil {
@@ -97,7 +97,7 @@ package enum TransferCommands {
         return 0
     }
 
-    static func wait(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func wait(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         var wanted: Set<BackgroundTransferID>?
         if parsed.arguments.count > 1 {
             wanted = []
@@ -124,10 +124,7 @@ package enum TransferCommands {
         return unfinished.isEmpty ? 0 : CommandFailure.Status.failed.rawValue
     }
 
-    static func cancel(
-        _ parsed: ParsedCommand,
-        _ environment: CommandEnvironment
-    ) async throws(CommandFailure) -> Int32 {
+    static func cancel(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let isAll = parsed.isSet("--all")
         guard isAll == (parsed.arguments.count == 1) else {
             throw .usage(
@@ -150,7 +147,7 @@ package enum TransferCommands {
         return 0
     }
 
-    static func take(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func take(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let words = parsed.arguments.dropFirst()
         if parsed.isSet("--noted") {
             guard words.isEmpty else {
@@ -208,7 +205,7 @@ package enum TransferCommands {
 
 /// `wakegate transfer session`.
 package enum TransferSessionCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let configuration = try self.configuration(parsed)
         guard !parsed.arguments.isEmpty else {
             guard !parsed.isSet("--remove"), configuration == BackgroundSessionConfiguration() else {

@@ -116,7 +116,7 @@ extension CommandDefinition {
 
 /// `wakegate worker`: a `WakeWorker` whose handler is a command.
 package enum WorkerCommand {
-    static func run(_ parsed: ParsedCommand, _ environment: CommandEnvironment) async throws(CommandFailure) -> Int32 {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard parsed.all("--device").count <= 64 else {
             throw .usage("--device was given \(parsed.all("--device").count) times; give it at most 64 times")
         }
