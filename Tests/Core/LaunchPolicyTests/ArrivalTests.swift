@@ -55,7 +55,7 @@ struct ArrivalTests {
         var driver = try DeviceDriver()
         driver.push(.considerate, at: 0, expiration: .at(DeviceDriver.at(5)), workerIsFree: false)
         #expect(driver.isLaunchable(4.999) && !driver.isLaunchable(5))
-        let action = driver.state.timePassed(DeviceDriver.at(5), driver.parameters)
+        let action = driver.timePassed(5)
         #expect(action == .pendingExpired(PushHandle(rawValue: 1)))
         #expect(driver.state == DeviceState())
     }

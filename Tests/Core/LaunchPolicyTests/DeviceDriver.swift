@@ -3,6 +3,8 @@ import Policy
 /// A device state in the hands of a test: seconds in, and the parameters kept.
 struct DeviceDriver {
     var state = DeviceState()
+    /// What the device has besides: nothing.
+    private var tasks = BackgroundTasks()
     var parameters = Parameters()
     private var lastHandle: UInt64 = 0
 
@@ -27,7 +29,13 @@ struct DeviceDriver {
             priority: priority,
             expiration: expiration
         )
-        return self.state.pushReceived(push, at: Self.at(seconds), workerIsFree: workerIsFree, self.parameters)
+        return self.state.pushReceived(
+            push,
+            at: Self.at(seconds),
+            workerIsFree: workerIsFree,
+            self.parameters,
+            beside: &self.tasks
+        )
     }
 
     @discardableResult
@@ -40,7 +48,17 @@ struct DeviceDriver {
     /// Ends the wake in flight.
     @discardableResult
     mutating func end(_ outcome: WakeOutcome, at seconds: Double, restarted: Bool = false) -> WakeEndedAction {
-        self.state.wakeEnded(outcome, at: Self.at(seconds), takingBackAttempt: restarted, self.parameters)
+        self.state.wakeEnded(
+            outcome,
+            at: Self.at(seconds),
+            takingBackAttempt: restarted,
+            self.parameters,
+            beside: &self.tasks
+        )
+    }
+
+    mutating func timePassed(_ seconds: Double) -> TimePassedAction {
+        self.state.timePassed(Self.at(seconds), self.parameters, beside: &self.tasks)
     }
 
     mutating func extend(until seconds: Double) -> ExtensionRequestedAction {
@@ -48,7 +66,11 @@ struct DeviceDriver {
     }
 
     mutating func launch(at seconds: Double) {
-        self.state.launched(at: Self.at(seconds), self.parameters)
+        self.state.launched(at: Self.at(seconds), self.parameters, beside: &self.tasks)
+    }
+
+    mutating func launchForced(at seconds: Double) {
+        self.state.launchForced(at: Self.at(seconds), self.parameters, beside: &self.tasks)
     }
 
     func isLaunchable(_ seconds: Double) -> Bool {

@@ -165,7 +165,7 @@ extension LaneTests {
         driver.submit("r", .appRefresh, at: 8)
         driver.submit("p", .processing([]), at: 8)
         #expect(driver.launch(at: 8) == nil, "the lanes are taken")
-        #expect(driver.report(at: 9) { $0.batteryLevel = 0.9 }.interrupted.isEmpty)
+        #expect(driver.report(at: 9) { $0.batteryLevel = 0.9 }.ended.isEmpty)
         #expect(driver.expire("p").map { if case .ended = $0 { true } else { false } } == true)
         #expect(driver.lanes.device.penalty == 0)
         guard case .discarded(let lost, .unregistered, nil)? = driver.lose("r") else {
@@ -249,8 +249,8 @@ extension LaneTests {
         #expect(driver.lanes.tasks.lastProcessing == .distantPast)
         driver.submit("p", .processing([]), at: 3)
         #expect(driver.lanes.taskLaunchForced(name, at: LanesDriver.at(3), driver.parameters) == .laneIsFull)
-        #expect(driver.report(at: 4) { $0.batteryLevel = 0.9 }.interrupted.isEmpty)
-        #expect(driver.report(at: 5) { $0.thermalState = .serious }.interrupted.count == 1)
+        #expect(driver.report(at: 4) { $0.batteryLevel = 0.9 }.ended.isEmpty)
+        #expect(driver.report(at: 5) { $0.thermalState = .serious }.ended.count == 1)
     }
 
     @Test("More time is given to the short lane and to processing, within the same bound, and not by progress")
@@ -293,7 +293,7 @@ extension LaneTests {
         driver.submit("q", .processing([]), at: 6)
         driver.finish("s", 1, at: 6)
         let action = driver.lanes.allCancelled()
-        #expect(action.dropped.map(driver.text) == ["q"])
+        #expect(action.discarded.map(driver.text) == ["q"])
         #expect(action.ended.map { driver.text($0.task) } == ["c"])
         #expect(driver.inFlight == ["r", "p"])
         #expect(driver.waiting == ["s"])

@@ -27,7 +27,7 @@ struct OutcomeTests {
     private static func launched(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeviceDriver {
         var driver = try DeviceDriver(parameters)
         driver.report { $0.appState = .active }
-        driver.state.launchForced(at: DeviceDriver.at(0), driver.parameters)
+        driver.launchForced(at: 0)
         #expect(driver.end(.expired, at: 30) == .nothing)
         driver.report { $0.appState = .background }
         #expect(driver.push(.immediate, at: 100) == .launched(absorbed: nil))
@@ -82,10 +82,9 @@ struct OutcomeTests {
     func deadline() throws {
         var driver = try Self.launched([(.maxAttempts, 1)])
         driver.push(.considerate, at: 101, expiration: .at(DeviceDriver.at(130)))
-        let (now, parameters) = (DeviceDriver.at(130), driver.parameters)
-        #expect(driver.state.timePassed(DeviceDriver.at(129.999), parameters) == .nothing)
-        #expect(driver.state.timePassed(now, parameters) == .pushExpired(.absorbed(Self.first)))
-        #expect(driver.state.timePassed(now, parameters) == .nothing)
+        #expect(driver.timePassed(129.999) == .nothing)
+        #expect(driver.timePassed(130) == .pushExpired(.absorbed(Self.first)))
+        #expect(driver.timePassed(130) == .nothing)
     }
 
     @Test("Becoming force quit discards what is pending once; what comes later waits")
@@ -124,8 +123,8 @@ struct OutcomeTests {
         #expect(driver.extend(until: 1000) == .limitReached(DeviceDriver.at(180)))
         try driver.parameters.set(.maxExtension, to: 0)
         #expect(driver.extend(until: 1000) == .limitReached(DeviceDriver.at(180)))
-        #expect(driver.state.timePassed(DeviceDriver.at(179.999), driver.parameters) == .nothing)
-        #expect(driver.state.timePassed(DeviceDriver.at(180), driver.parameters) == .pushExpired(.retries))
+        #expect(driver.timePassed(179.999) == .nothing)
+        #expect(driver.timePassed(180) == .pushExpired(.retries))
         #expect(driver.state.penalty == 2)
     }
 }

@@ -182,7 +182,7 @@ extension LaneWorld {
         self.expect(action.discarded.map(\.name) == quit.map(\.name), "a force quit drops \(action.discarded)")
         self.requests.discarded += UInt64(quit.count)
         if isQuit { self.waiting.removeAll { $0.kind == .continued } }
-        for wake in action.interrupted {
+        for wake in action.ended {
             self.expect([.processing, .continued].contains(wake.task.kind), "\(wake.task) is interrupted")
             if self.land(wake.task.arrival) != nil { self.requests.ended += 1 }
         }
@@ -192,8 +192,8 @@ extension LaneWorld {
         let name = self.random.chance(70) ? self.random.pick(Self.requestNames) : nil
         let action = name.map { self.lanes.cancelled($0) } ?? self.lanes.allCancelled()
         func isMeant(_ item: Item) -> Bool { !item.isSession && (name == nil || item.name == name) }
-        self.expect(action.dropped.count == self.waiting.count(where: isMeant), "cancelled: \(action.dropped)")
-        self.requests.cancelled += UInt64(action.dropped.count)
+        self.expect(action.discarded.count == self.waiting.count(where: isMeant), "cancelled: \(action.discarded)")
+        self.requests.cancelled += UInt64(action.discarded.count)
         self.waiting.removeAll(where: isMeant)
         for index in self.flights.indices where isMeant(self.flights[index].item) {
             self.flights[index].isCancelled = true

@@ -45,9 +45,7 @@ extension EmbeddedEngine {
         let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration)
         let now = self.now
         let action = self.change(device) {
-            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters)
-        } lanes: {
-            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters)
+            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters, beside: &$1)
         }
         self.count(topic) { $0.accepted += 1 }
         var answer = PushAnswer(
@@ -307,8 +305,8 @@ extension EmbeddedEngine {
         self.noteCancelled(self.changeLanes(device) { $0.allCancelled() }, device)
     }
 
-    private func noteCancelled(_ action: TasksCancelledAction, _ device: DeviceIndex) {
-        for task in action.dropped {
+    private func noteCancelled(_ action: DroppedAction, _ device: DeviceIndex) {
+        for task in action.discarded {
             self.noteDropped(task, .cancelled, device) { $0.requests.cancelled += 1 }
         }
         for wake in action.ended {

@@ -45,12 +45,7 @@ extension EmbeddedEngine {
         // The removal discarded the pushes that these answers are about.
         self.devices[device].forgetAnswers()
         // The device starts afresh, whatever was reported of it while it was removed; nothing is pending.
-        let (now, parameters) = (self.now, self.parameters(of: device))
-        self.change(device) {
-            _ = $0.unregistered()
-        } lanes: {
-            _ = $0.unregistered(at: now, parameters)
-        }
+        _ = self.startAfresh(device)
         self.noteRegistration(device)
         return .device(device)
     }
@@ -59,12 +54,7 @@ extension EmbeddedEngine {
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
-        let (now, parameters) = (self.now, self.parameters(of: device))
-        let action = self.change(device) {
-            LanesUnregisteredAction(discardedPush: $0.unregistered())
-        } lanes: {
-            $0.unregistered(at: now, parameters)
-        }
+        let action = self.startAfresh(device)
         if let row = self.tasks[device], !row.eventIDs.isEmpty {
             row.forgetEvents()
             self.tasks.noteChange(device, row)
@@ -73,9 +63,21 @@ extension EmbeddedEngine {
         self.devices[device].registrationChangedAt = self.now
         self.count(self.devices[device].topic) { $0.registered -= 1 }
         self.remember(device, .removed, nil)
-        if let discarded = action.discardedPush { self.discard(discarded, .unregistered, device) }
-        for task in action.discarded { self.noteDiscarded(task, .unregistered, device) }
+        self.noteDropped(action, .unregistered, device)
         self.reconcile(device)
+    }
+
+    private func startAfresh(_ device: DeviceIndex) -> DroppedAction {
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        return self.change(device) { state, tasks in
+            state.change(with: &tasks) { $0.unregistered(at: now, parameters) }
+        }
+    }
+
+    /// Notes what waited and was dropped for a reason.
+    private func noteDropped(_ action: DroppedAction, _ reason: DiscardReason, _ device: DeviceIndex) {
+        if let push = action.discardedPush { self.discard(push, reason, device) }
+        for task in action.discarded { self.noteDiscarded(task, reason, device) }
     }
 
     /// The device reported conditions.
@@ -85,20 +87,19 @@ extension EmbeddedEngine {
         self.settle(device)
         let action = self.reported(report, device)
         self.remember(device, .conditions, nil)
-        if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device) }
-        for task in action.discarded { self.noteDiscarded(task, .forceQuit, device) }
-        for wake in action.interrupted {
+        self.noteDropped(action, .forceQuit, device)
+        for wake in action.ended {
             self.wakes.expired(self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions)
         }
         self.settle(device)
         return self.devices[device].state.conditions
     }
 
-    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> LaneConditionsAction {
+    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
         let isUsed = self.devices[device].state.conditions.appState == .active
         // A use is kept beside the device's state.
         guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
-            return LaneConditionsAction(discardedPush: self.devices[device].state.conditionsReported(report))
+            return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
         }
         let (now, parameters) = (self.now, self.parameters(of: device))
         return self.changeLanes(device) { $0.conditionsReported(report, at: now, parameters) }

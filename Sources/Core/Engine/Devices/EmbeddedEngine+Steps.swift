@@ -7,12 +7,7 @@ extension EmbeddedEngine {
         let (now, parameters) = (self.now, self.parameters(of: device))
         while true {
             let record = self.devices[device]
-            let action = self.change(device) {
-                $0.timePassed(now, parameters)
-            } lanes: {
-                $0.timePassed(now, parameters)
-            }
-            switch action {
+            switch self.change(device, { $0.timePassed(now, parameters, beside: &$1) }) {
             case .nothing:
                 self.reconcile(device)
                 return
@@ -139,29 +134,28 @@ extension EmbeddedEngine {
         return DeviceLanes(device: record.state, tasks: row.policy)
     }
 
-    /// Changes what the policy keeps of a device: `alone` where that is its state, `lanes` where there is more.
+    /// Changes what the policy keeps of a device: its state where it lies, and what it has besides.
     @inline(__always)
     func change<Result>(
         _ device: DeviceIndex,
-        _ alone: (inout DeviceState) -> Result,
-        lanes: (inout DeviceLanes) -> Result
+        _ body: (inout DeviceState, inout BackgroundTasks) -> Result
     ) -> Result {
-        guard self.devices[device].hasTasks else { return alone(&self.devices[device].state) }
-        return self.changeLanes(device, lanes)
+        guard self.devices[device].hasTasks else { return body(&self.devices[device].state, &self.noTasks) }
+        let row = self.tasks.row(device)
+        var tasks = row.policy
+        let result = body(&self.devices[device].state, &tasks)
+        if row.policy != tasks {
+            row.policy = tasks
+            self.tasks.noteChange(device, row)
+        }
+        return result
     }
 
     /// Changes what the policy keeps of a device, which has a row from here on; `derive` lets go of a blank one.
     func changeLanes<Result>(_ device: DeviceIndex, _ body: (inout DeviceLanes) -> Result) -> Result {
-        let row = self.tasks.row(device)
+        _ = self.tasks.row(device)
         self.devices[device].hasTasks = true
-        var lanes = DeviceLanes(device: self.devices[device].state, tasks: row.policy)
-        let result = body(&lanes)
-        self.devices[device].state = lanes.device
-        if row.policy != lanes.tasks {
-            row.policy = lanes.tasks
-            self.tasks.noteChange(device, row)
-        }
-        return result
+        return self.change(device) { $0.change(with: &$1, body) }
     }
 
     /// Whether no push, refresh or session of the device can launch, since one is in flight.

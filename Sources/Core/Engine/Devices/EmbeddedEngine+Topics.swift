@@ -116,12 +116,7 @@ extension EmbeddedEngine {
     ///
     /// - Returns: whether one waited.
     package func cancelPending(_ device: DeviceIndex) -> Bool {
-        guard let push = self.devices[device].state.pending?.handle else { return false }
-        self.change(device) {
-            _ = $0.pendingCancelled()
-        } lanes: {
-            _ = $0.pendingCancelled()
-        }
+        guard let push = self.devices[device].state.pendingCancelled() else { return false }
         self.discard(push, .cancelled, device)
         self.reconcile(device)
         return true

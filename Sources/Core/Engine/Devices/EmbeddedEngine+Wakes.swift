@@ -31,11 +31,7 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         if record.isReady { self.times.lateness.record(self.lateness(since: self.readySince(device), record.topic)) }
-        self.change(device) {
-            $0.launched(at: now, parameters)
-        } lanes: {
-            $0.pushLaunched(at: now, parameters)
-        }
+        self.change(device) { $0.launched(at: now, parameters, beside: &$1) }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
         return self.launchedPush(wake, device)
@@ -124,9 +120,7 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         let action = self.change(device) {
-            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
-        } lanes: {
-            $0.pushEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
+            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, beside: &$1)
         }
         let wake = record.wake
         self.noteEnd(device, record, outcome, action)
@@ -160,12 +154,7 @@ extension EmbeddedEngine {
         }
         let action =
             switch inFlight {
-            case .push:
-                self.change(device) {
-                    $0.extensionRequested(until: moment, parameters)
-                } lanes: {
-                    $0.pushExtensionRequested(until: moment, parameters)
-                }
+            case .push: self.devices[device].state.extensionRequested(until: moment, parameters)
             case .task(let wake):
                 self.changeLanes(device) {
                     $0.taskExtensionRequested(wake.task.arrival, until: moment, parameters)
@@ -243,11 +232,7 @@ extension EmbeddedEngine {
         self.settle(device)
         guard !self.isShortLaneFull(device) else { return .wakeInFlight }
         let (now, parameters) = (self.now, self.parameters(of: device))
-        self.change(device) {
-            $0.launchForced(at: now, parameters)
-        } lanes: {
-            _ = $0.pushLaunchForced(at: now, parameters)
-        }
+        self.change(device) { $0.launchForced(at: now, parameters, beside: &$1) }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
         return .launched(wake)

@@ -15,6 +15,8 @@ package final class EmbeddedEngine {
     var topics: TopicTable
     /// What some devices have besides for their requests, sessions and habits.
     var tasks = TaskTable()
+    /// What all others have besides; it stays blank.
+    var noTasks = BackgroundTasks()
     /// Devices whose push waits for nothing but a slot.
     var ready = ReadyQueues()
     /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.

@@ -48,6 +48,23 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
     case unchanged(Instant)
     /// The wake has all the time that it can have.
     case limitReached(Instant)
+
+    /// What becomes of a deadline that is to move to `moment`, and to `most` at the most. It never moves back, not even
+    /// when the parameters have become tighter since the launch.
+    init(_ moment: Instant, deadline: Instant, most: Instant) {
+        if moment <= deadline {
+            self = .unchanged(deadline)
+        } else {
+            self = most > deadline ? .extended(min(moment, most)) : .limitReached(deadline)
+        }
+    }
+
+    /// The deadline that holds now.
+    package var deadline: Instant {
+        switch self {
+        case .extended(let deadline), .unchanged(let deadline), .limitReached(let deadline): deadline
+        }
+    }
 }
 
 /// Why a push, a request or the transfers of a session went without a result.
@@ -127,39 +144,18 @@ package enum TaskEndedAction: Hashable, Sendable {
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
-/// What a cancellation did, in the order in which it happened.
-package struct TasksCancelledAction: Hashable, Sendable {
-    /// What waited, and is dropped.
-    package var dropped: [BackgroundTask] = []
-    /// The continued tasks that ended.
-    package var ended: [TaskWake] = []
-}
-
-/// What a report of conditions did, in the order in which it happened.
-package struct LaneConditionsAction: Hashable, Sendable {
-    /// The pending push, because the device became `forceQuit`.
-    package var discardedPush: PushHandle?
-    /// The continued requests that waited, for the same reason.
-    package var discarded: [BackgroundTask] = []
-    /// What was in flight and ended.
-    package var interrupted: [TaskWake] = []
-
-    /// Nothing but, perhaps, that a push was discarded.
-    package init(discardedPush: PushHandle? = nil) {
-        self.discardedPush = discardedPush
-    }
-}
-
-/// What the removal of a device did.
-package struct LanesUnregisteredAction: Hashable, Sendable {
+/// What a cancellation, a report of conditions or the removal of a device did, in the order in which it happened.
+package struct DroppedAction: Hashable, Sendable {
     /// The pending push.
     package var discardedPush: PushHandle?
     /// What waited, by arrival.
     package var discarded: [BackgroundTask] = []
+    /// What was in flight and ended.
+    package var ended: [TaskWake] = []
 
-    package init(discardedPush: PushHandle?, discarded: [BackgroundTask] = []) {
+    /// Nothing but, perhaps, that a push was discarded.
+    package init(discardedPush: PushHandle? = nil) {
         self.discardedPush = discardedPush
-        self.discarded = discarded
     }
 }
 

@@ -71,18 +71,18 @@ extension DeviceLanes {
     }
 
     /// The request of an identifier was cancelled: what waits is dropped, a continued task ends, others go on.
-    package mutating func cancelled(_ name: TaskName) -> TasksCancelledAction {
+    package mutating func cancelled(_ name: TaskName) -> DroppedAction {
         self.cancel { $0.name == name && $0.kind != .urlSession }
     }
 
     /// Every request was cancelled.
-    package mutating func allCancelled() -> TasksCancelledAction {
+    package mutating func allCancelled() -> DroppedAction {
         self.cancel { $0.kind != .urlSession }
     }
 
-    private mutating func cancel(_ isMeant: (BackgroundTask) -> Bool) -> TasksCancelledAction {
-        var action = TasksCancelledAction()
-        action.dropped = self.tasks.waiting.filter(isMeant)
+    private mutating func cancel(_ isMeant: (BackgroundTask) -> Bool) -> DroppedAction {
+        var action = DroppedAction()
+        action.discarded = self.tasks.waiting.filter(isMeant)
         self.tasks.waiting.removeAll(where: isMeant)
         for index in self.tasks.inFlight.indices where isMeant(self.tasks.inFlight[index].task) {
             self.tasks.inFlight[index].isCancelled = true
@@ -187,13 +187,10 @@ extension DeviceLanes {
         let wake = self.tasks.inFlight[index]
         // A continued task lives by its progress.
         guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
-        guard moment > wake.deadline else { return .unchanged(wake.deadline) }
-        // A deadline never moves back, not even when the parameters have become tighter since the launch.
         let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
-        let deadline = min(moment, most)
-        guard deadline > wake.deadline else { return .limitReached(wake.deadline) }
-        self.tasks.inFlight[index].deadline = deadline
-        return .extended(deadline)
+        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
+        self.tasks.inFlight[index].deadline = action.deadline
+        return action
     }
 
     private func inFlightIndex(_ arrival: UInt64) -> Int {
@@ -208,9 +205,9 @@ extension DeviceLanes {
         _ report: ConditionsReport,
         at now: Instant,
         _ parameters: Parameters
-    ) -> LaneConditionsAction {
+    ) -> DroppedAction {
         let before = self.device.conditions.appState
-        var action = LaneConditionsAction()
+        var action = DroppedAction()
         action.discardedPush = self.device.conditionsReported(report)
         let after = self.device.conditions.appState
         if after == .active, before != .active { self.tasks.usage.began(at: now) }
@@ -220,7 +217,7 @@ extension DeviceLanes {
             action.discarded = self.tasks.waiting.filter { $0.kind == .continued }
             self.tasks.waiting.removeAll { $0.kind == .continued }
         }
-        action.interrupted = self.tasks.inFlight.filter { wake in
+        action.ended = self.tasks.inFlight.filter { wake in
             switch wake.task.kind {
             case .appRefresh, .urlSession: return false
             case .continued where isQuit: return true
@@ -229,18 +226,16 @@ extension DeviceLanes {
                 return !self.holds(wake.task, at: now, parameters).isSubset(of: harmless)
             }
         }
-        self.tasks.inFlight.removeAll { action.interrupted.contains($0) }
+        self.tasks.inFlight.removeAll { action.ended.contains($0) }
         self.tasks.left()
         return action
     }
 
     /// The device was removed: it starts afresh when it registers again; what is in flight goes on, and does not wait
     /// again.
-    package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> LanesUnregisteredAction {
-        let action = LanesUnregisteredAction(
-            discardedPush: self.device.unregistered(),
-            discarded: self.tasks.waiting
-        )
+    package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> DroppedAction {
+        var action = DroppedAction(discardedPush: self.device.unregistered())
+        action.discarded = self.tasks.waiting
         var fresh = BackgroundTasks(inFlight: self.tasks.inFlight, arrivals: self.tasks.arrivals)
         fresh.left()
         self.tasks = fresh

@@ -158,13 +158,7 @@ extension DeviceLanes {
 extension DeviceLanes {
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
-        if let inFlight = self.device.inFlight, inFlight.deadline <= now {
-            return .pushExpired(self.pushEnded(.expired, at: now, parameters))
-        }
-        if let wake = self.tasks.inFlight.first(where: { $0.deadline <= now }) {
-            return .taskExpired(wake, self.taskEnded(wake.task.arrival, .expired, parameters))
-        }
-        return self.device.timePassed(now, parameters)
+        self.device.timePassed(now, parameters, beside: &self.tasks)
     }
 
     /// A task that waits was launched: it is in flight.
@@ -245,73 +239,28 @@ extension DeviceLanes {
 // MARK: - Pushes, which share the short lane
 
 extension DeviceLanes {
-    /// A push arrived. When it can launch it has launched: `device.inFlight` holds it.
-    ///
-    /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
+    /// A push arrived: see `DeviceState.pushReceived`.
     package mutating func pushReceived(
         _ push: ArrivingPush,
         at now: Instant,
         workerIsFree: Bool,
         _ parameters: Parameters
     ) -> PushReceivedAction {
-        let isFirst = self.device.pending == nil
-        let mayLaunch = workerIsFree && !self.isFull(.short, parameters)
-        let action = self.device.pushReceived(push, at: now, workerIsFree: mayLaunch, parameters)
-        switch action {
-        case .launched:
-            if isFirst { self.tasks.pushArrived() }
-            self.tasks.arrivals.pushInFlight = self.tasks.arrivals.pendingPush
-        case .waits:
-            if isFirst { self.tasks.pushArrived() }
-        case .discarded: break
-        }
-        return action
+        self.device.pushReceived(push, at: now, workerIsFree: workerIsFree, parameters, beside: &self.tasks)
     }
 
     /// The pending push was launched: `device.inFlight` holds it.
     package mutating func pushLaunched(at now: Instant, _ parameters: Parameters) {
-        precondition(!self.isFull(.short, parameters), "there is no room in the lane")
-        self.device.launched(at: now, parameters)
-        self.tasks.arrivals.pushInFlight = self.tasks.arrivals.pendingPush
+        self.device.launched(at: now, parameters, beside: &self.tasks)
     }
 
-    /// An operator launched what is pending, or an empty wake when nothing is: free of charge, whatever holds.
-    ///
-    /// - Returns: whether there was room in the lane.
-    package mutating func pushLaunchForced(at now: Instant, _ parameters: Parameters) -> Bool {
-        guard !self.isFull(.short, parameters) else { return false }
-        self.device.launchForced(at: now, parameters)
-        self.tasks.arrivals.pushInFlight = self.tasks.arrivals.pendingPush
-        return true
-    }
-
-    /// A person dropped the push that waits; a wake in flight goes on.
-    ///
-    /// - Returns: the pending push that was discarded; nil when none was pending.
-    package mutating func pendingCancelled() -> PushHandle? { self.device.pendingCancelled() }
-
-    /// The worker asked that the push in flight may last until `moment`, before its deadline.
-    package mutating func pushExtensionRequested(
-        until moment: Instant,
-        _ parameters: Parameters
-    ) -> ExtensionRequestedAction {
-        self.device.extensionRequested(until: moment, parameters)
-    }
-
-    /// The push in flight ended: see `DeviceState.wakeEnded`. A push that waits again has the place that it had.
+    /// The push in flight ended: see `DeviceState.wakeEnded`.
     package mutating func pushEnded(
         _ outcome: WakeOutcome,
         at now: Instant,
         takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> WakeEndedAction {
-        let action = self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters)
-        let ended = self.tasks.arrivals.pushInFlight
-        switch action {
-        case .retries: self.tasks.arrivals.pendingPush = ended
-        case .absorbed: self.tasks.arrivals.pendingPush = min(self.tasks.arrivals.pendingPush, ended)
-        case .completed, .discarded, .nothing: break
-        }
-        return action
+        self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, beside: &self.tasks)
     }
 }

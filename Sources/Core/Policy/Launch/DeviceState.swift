@@ -92,15 +92,17 @@ extension DeviceState {
     /// A push arrived. When it can launch it has launched: `inFlight` holds it.
     ///
     /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
+    /// - `tasks`: what the device has besides, here and below: its pushes share the short lane.
     package mutating func pushReceived(
         _ push: ArrivingPush,
         at now: Instant,
         workerIsFree: Bool,
-        _ parameters: Parameters
+        _ parameters: Parameters,
+        beside tasks: inout BackgroundTasks
     ) -> PushReceivedAction {
         let older = self.pending
         let priority = max(push.priority, older?.priority ?? .passive)
-        let launches = workerIsFree && self.mayLaunch(priority, now, parameters)
+        let launches = workerIsFree && !tasks.fillShortLane && self.mayLaunch(priority, now, parameters)
         let expiry: Instant
         switch push.expiration {
         case .absent: expiry = now + parameters.defaultTTL
@@ -120,23 +122,23 @@ extension DeviceState {
             attempts: 0,
             priority: push.priority
         )
-        if let older { newer.absorb(older) }
+        if let older { newer.absorb(older) } else { tasks.pushArrived() }
         self.pending = newer
         guard launches else { return .waits(absorbed: older?.handle) }
-        self.launched(at: now, parameters)
+        self.launched(at: now, parameters, beside: &tasks)
         return .launched(absorbed: older?.handle)
     }
 
     /// The pending push was launched: `inFlight` holds it.
-    package mutating func launched(at now: Instant, _ parameters: Parameters) {
+    package mutating func launched(at now: Instant, _ parameters: Parameters, beside tasks: inout BackgroundTasks) {
         guard let pending = self.pending else { preconditionFailure("nothing is pending") }
         let before = self.spacing
         if self.conditions.appState != .active { self.launchCharged(pending.priority, at: now, parameters) }
-        self.wake(pending, at: now, spacingBefore: before, parameters)
+        self.wake(pending, at: now, spacingBefore: before, parameters, beside: &tasks)
     }
 
     /// An operator launched what is pending, or an empty wake when nothing is: free of charge, whatever holds.
-    package mutating func launchForced(at now: Instant, _ parameters: Parameters) {
+    package mutating func launchForced(at now: Instant, _ parameters: Parameters, beside tasks: inout BackgroundTasks) {
         let empty = PendingPush(
             handle: .none,
             expiry: now,
@@ -146,13 +148,22 @@ extension DeviceState {
             attempts: 0,
             priority: .considerate
         )
-        self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters)
+        self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters, beside: &tasks)
     }
 
     /// Time went on to `now`. Call again until the answer is `nothing`.
-    package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
+    package mutating func timePassed(
+        _ now: Instant,
+        _ parameters: Parameters,
+        beside tasks: inout BackgroundTasks
+    ) -> TimePassedAction {
         if let inFlight = self.inFlight, inFlight.deadline <= now {
-            return .pushExpired(self.wakeEnded(.expired, at: now, parameters))
+            return .pushExpired(self.wakeEnded(.expired, at: now, parameters, beside: &tasks))
+        }
+        if let wake = tasks.inFlight.first(where: { $0.deadline <= now }) {
+            return self.change(with: &tasks) {
+                .taskExpired(wake, $0.taskEnded(wake.task.arrival, .expired, parameters))
+            }
         }
         if let pending = self.pending, pending.expiry <= now {
             self.pending = nil
@@ -167,12 +178,10 @@ extension DeviceState {
         _ parameters: Parameters
     ) -> ExtensionRequestedAction {
         guard let wake = self.inFlight else { preconditionFailure("no wake is in flight") }
-        guard moment > wake.deadline else { return .unchanged(wake.deadline) }
-        // A deadline never moves back, not even when the parameters have become tighter since the launch.
-        let deadline = min(moment, wake.launchedAt + parameters.executionWindow + parameters.maxExtension)
-        guard deadline > wake.deadline else { return .limitReached(wake.deadline) }
-        self.inFlight?.deadline = deadline
-        return .extended(deadline)
+        let most = wake.launchedAt + parameters.executionWindow + parameters.maxExtension
+        let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
+        self.inFlight?.deadline = action.deadline
+        return action
     }
 
     /// The wake in flight ended: its worker said so, before its deadline; it was not completed in time, or an operator
@@ -184,7 +193,8 @@ extension DeviceState {
         _ outcome: WakeOutcome,
         at now: Instant,
         takingBackAttempt: Bool = false,
-        _ parameters: Parameters
+        _ parameters: Parameters,
+        beside tasks: inout BackgroundTasks
     ) -> WakeEndedAction {
         guard var wake = self.inFlight else { preconditionFailure("no wake is in flight") }
         self.inFlight = nil
@@ -200,7 +210,8 @@ extension DeviceState {
             if let before = wake.spacingBefore { self.spacing = before }
             if takingBackAttempt { wake.push.attempts -= 1 }
         }
-        return self.retry(wake, priorityMax: outcome == .lost ? .immediate : .considerate, at: now, parameters)
+        wake.push.priority = min(wake.push.priority, outcome == .lost ? .immediate : .considerate)
+        return self.retry(wake, at: now, parameters, beside: &tasks)
     }
 
     /// The device reported conditions.
@@ -225,6 +236,16 @@ extension DeviceState {
         self = DeviceState()
         self.inFlight = inFlight
         return discarded
+    }
+
+    /// Changes the device and what it has besides as one value.
+    package mutating func change<Result>(
+        with tasks: inout BackgroundTasks,
+        _ body: (inout DeviceLanes) -> Result
+    ) -> Result {
+        var lanes = DeviceLanes(device: self, tasks: tasks)
+        defer { (self, tasks) = (lanes.device, lanes.tasks) }
+        return body(&lanes)
     }
 
     /// A person dropped what waits; a wake in flight goes on.
@@ -278,9 +299,10 @@ extension DeviceState {
         _ push: PendingPush,
         at now: Instant,
         spacingBefore: Spacing,
-        _ parameters: Parameters
+        _ parameters: Parameters,
+        beside tasks: inout BackgroundTasks
     ) {
-        precondition(self.inFlight == nil, "a device has at most one wake in flight")
+        precondition(self.inFlight == nil && !tasks.fillShortLane, "a lane has at most one wake in flight")
         var push = push
         push.attempts += 1
         self.pending = nil
@@ -290,25 +312,28 @@ extension DeviceState {
             deadline: now + parameters.executionWindow,
             spacingBefore: spacingBefore
         )
+        tasks.arrivals.pushInFlight = tasks.arrivals.pendingPush
     }
 
+    /// A push that waits again has the place that it had.
     private mutating func retry(
         _ wake: WakeInFlight,
-        priorityMax: Priority,
         at now: Instant,
-        _ parameters: Parameters
+        _ parameters: Parameters,
+        beside tasks: inout BackgroundTasks
     ) -> WakeEndedAction {
-        var push = wake.push
+        let push = wake.push
         guard push.handle != .none else { return .nothing }
         guard !wake.discardsRetry else { return .discarded(push.handle, .unregistered) }
-        push.priority = min(push.priority, priorityMax)
         if self.pending != nil {
             self.pending?.absorb(push)
+            tasks.arrivals.pendingPush = min(tasks.arrivals.pendingPush, tasks.arrivals.pushInFlight)
             return .absorbed(push.handle)
         }
         guard push.attempts < parameters.maxAttempts else { return .discarded(push.handle, .exhausted) }
         guard push.expiry > now else { return .discarded(push.handle, .expired) }
         self.pending = push
+        tasks.arrivals.pendingPush = tasks.arrivals.pushInFlight
         return .retries
     }
 }

@@ -46,7 +46,7 @@ extension Simulator {
 
     mutating func cancelled(_ identifier: String, _ device: Int, _ now: Instant, _ output: (Line) -> Void) {
         let action = self.devices[device].lanes.cancelled(self.taskName(identifier))
-        self.summary.tasks.cancelled += action.dropped.count
+        self.summary.tasks.cancelled += action.discarded.count
         for wake in action.ended { self.taskEnded(wake, .cancelled, device, now, output) }
     }
 

@@ -186,7 +186,7 @@ extension Simulator {
         let action = self.devices[device].lanes.conditionsReported(report, at: now, self.parameters)
         if let discarded = action.discardedPush { self.discard(discarded, .forceQuit, device, now, output) }
         for task in action.discarded { self.discard(task, .forceQuit, device, now, output) }
-        for wake in action.interrupted { self.taskEnded(wake, .interrupted, device, now, output) }
+        for wake in action.ended { self.taskEnded(wake, .interrupted, device, now, output) }
     }
 }
 
