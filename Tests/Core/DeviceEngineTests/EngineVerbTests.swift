@@ -50,7 +50,7 @@ struct EngineVerbTests {
         books.registered = 1
         books.launched = 1
         #expect(rig.engine.totals == books)
-        #expect(rig.engine.launchForced(rig.index(1)) == .wakeInFlight)
+        #expect(rig.engine.launchForced(rig.index(1)) == .laneIsFull)
         #expect(rig.engine.report(.push(result), wake: wake) == .ended)
         #expect(rig.engine.totals.results.sum == 1)
         #expect(rig.engine.totals.accountedFor == 0 && rig.engine.totals.accepted == 0)

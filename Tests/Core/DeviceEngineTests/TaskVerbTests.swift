@@ -69,8 +69,8 @@ struct TaskVerbTests {
         let task = try #require(try self.rig.submit(1, "n", .processing([]), hasSlot: true).wake)
         try self.rig.engine.transfersFinished(session: "n", count: 1, id: nil, device: device)
         let session = try #require(self.rig.launchNext(1)).id
-        #expect(self.rig.engine.expireTaskForced("n", device) == task)
-        #expect(self.rig.engine.expireTaskForced("n", device) == session)
+        #expect(self.rig.engine.expireForced(device, identifier: "n") == task)
+        #expect(self.rig.engine.expireForced(device, identifier: "n") == session)
     }
 
     @Test("What waits longest goes first, a push too, and its slot decides")

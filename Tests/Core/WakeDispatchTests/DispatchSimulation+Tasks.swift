@@ -131,7 +131,7 @@ extension DispatchSimulation {
     func simulateTaskLaunch(_ device: Int, _ identifier: String) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        let expected: Dispatcher.SimulatedTaskLaunch
+        let expected: Dispatcher.SimulatedLaunch
         if let item = self.models.tasks.ledger.request(identifier, token) {
             let lane = item.kind.lane
             let most = lane == .continued ? Int(self.parameters(token).continuedMax) : 1
@@ -143,7 +143,7 @@ extension DispatchSimulation {
             expected = .notWaiting
         }
         self.forcedTask = (token, identifier)
-        let outcome = self.rig.dispatcher.simulateTaskLaunch(identifier, index)
+        let outcome = self.rig.dispatcher.simulateLaunch(index, identifier: identifier)
         if outcome != expected { self.fail("launching \(identifier) answered \(outcome), and not \(expected)") }
         self.taskCoverage.note("simulated launch: \(outcome)")
         self.took()
@@ -155,7 +155,7 @@ extension DispatchSimulation {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
         let isInFlight = self.models.tasks.ledger[token].inFlight.contains { $0.item.name == identifier }
-        let happened = self.rig.dispatcher.simulateTaskExpiration(identifier, index)
+        let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
         if happened != isInFlight { self.fail("expiring \(identifier) answered \(happened)") }
         if happened { self.taskCoverage.note("simulated expiration") }
         self.took()

@@ -319,7 +319,7 @@ extension DispatchSimulation {
         let isInFlight = self.models.checker.count(token, .short) > 0
         let topic = EngineRig.topicName(self.topic(of: device))
         let couldTake = self.models.checker.couldTakeForced(token, topic: topic)
-        let expected: Dispatcher.SimulatedLaunch = isInFlight ? .wakeInFlight : couldTake ? .launched : .noWorker
+        let expected: Dispatcher.SimulatedLaunch = isInFlight ? .laneIsFull : couldTake ? .launched : .noWorker
         let outcome = self.rig.dispatcher.simulateLaunch(index)
         if outcome != expected { self.fail("simulate-launch answered \(outcome), and not \(expected)") }
         let isPaused = self.models.checker.pausedTopics.contains(topic)

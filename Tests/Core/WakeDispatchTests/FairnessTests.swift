@@ -374,7 +374,7 @@ struct AtOneMomentTests {
     @Test("A forced launch finds the wake in flight that was due before it")
     func simulatedLaunch() throws {
         let rig = try Self.due()
-        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(1)) == .wakeInFlight)
+        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(1)) == .laneIsFull)
         #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
     }
 

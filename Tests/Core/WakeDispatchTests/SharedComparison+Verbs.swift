@@ -224,8 +224,8 @@ extension SharedComparison {
             return switch choice {
             case 0: "\(dispatcher.simulateLaunch(index))"
             case 1: "\(dispatcher.simulateExpiration(index))"
-            case 2: "\(dispatcher.simulateTaskLaunch(name, index))"
-            default: "\(dispatcher.simulateTaskExpiration(name, index))"
+            case 2: "\(dispatcher.simulateLaunch(index, identifier: name))"
+            default: "\(dispatcher.simulateExpiration(index, identifier: name))"
             }
         }
     }

@@ -168,7 +168,7 @@ struct TaskDispatchTests {
         rig.finish(3, "s")
         rig.subscribe(3, slots: 9, tasks: ["a"], sessions: ["s"], devices: [3])
         #expect(Self.given(rig).isEmpty)
-        #expect(rig.dispatcher.simulateTaskLaunch("a", rig.rig.index(3)) == .noWorker)
+        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(3), identifier: "a") == .noWorker)
     }
 
     @Test("A stream's end loses its tasks, and they launch elsewhere in the same step")

@@ -34,7 +34,7 @@ extension EmbeddedEngine {
         self.change(device) { $0.launched(at: now, parameters, beside: &$1) }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
-        return self.launchedPush(wake, device)
+        return self.launchedWake(wake, .push, device)
     }
 
     /// How many devices wait for a slot of this topic.
@@ -43,24 +43,38 @@ extension EmbeddedEngine {
     /// The wake in flight with this id, valid until the engine is next called.
     package func launchedWake(_ id: WakeID) -> LaunchedWake? {
         guard let device = self.wakes.device(of: id) else { return nil }
-        return switch self.inFlight(id, device) {
-        case nil: nil
-        case .push: self.launchedPush(id, device)
-        case .task(let wake): self.launchedTask(id, wake, device)
-        }
+        return self.inFlight(id, device).flatMap { self.launchedWake(id, $0, device) }
     }
 
-    /// The push that the device's wake in flight was launched for, valid until the engine is next called.
-    private func launchedPush(_ id: WakeID, _ device: DeviceIndex) -> LaunchedWake? {
+    @inline(__always)
+    private func launchedWake(_ id: WakeID, _ inFlight: InFlight, _ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
-        guard let inFlight = record.state.inFlight else { return nil }
+        let deadline: Instant
+        let cause: LaunchedWake.Cause
+        switch inFlight {
+        case .push:
+            guard let wake = record.state.inFlight else { return nil }
+            deadline = wake.deadline
+            cause = .push(wake.push, content: PushContent(wake.push.handle))
+        case .task(let wake):
+            guard let row = self.tasks[device], let flight = row.flight(of: wake.task.arrival) else { return nil }
+            deadline = wake.deadline
+            cause = .task(
+                LaunchedTask(
+                    name: row.text(wake.task.name),
+                    task: wake.task,
+                    details: row.details(wake.task),
+                    resumedFrom: flight.resumedFrom
+                )
+            )
+        }
         return LaunchedWake(
             id: id,
             token: record.token.token,
             topic: self.topics.name(record.topic),
-            deadline: inFlight.deadline,
-            timeLeft: inFlight.deadline.milliseconds - self.now.milliseconds,
-            cause: .push(inFlight.push, content: PushContent(inFlight.push.handle))
+            deadline: deadline,
+            timeLeft: deadline.milliseconds - self.now.milliseconds,
+            cause: cause
         )
     }
 
@@ -160,22 +174,19 @@ extension EmbeddedEngine {
                     $0.taskExtensionRequested(wake.task.arrival, until: moment, parameters)
                 }
             }
-        switch action {
-        case .unchanged(let deadline): return .lasts(deadline)
-        case .limitReached(let deadline): return .limitReached(deadline)
-        case .extended(let deadline):
-            let seconds = UInt16(clamping: (deadline.milliseconds - self.now.milliseconds + 999) / 1000)
-            switch inFlight {
-            case .push:
-                let content = self.devices[device].state.inFlight.flatMap { PushContent($0.push.handle) }
-                self.remember(device, .extended(.push, seconds: seconds), content?.apnsID)
-            case .task(let wake):
-                let event = HistoryEvent.Kind.extended(LaunchKind(wake.task.kind), seconds: seconds)
-                self.remember(device, event, name: self.text(wake.task, device))
-            }
-            self.reconcile(device)
-            return .lasts(deadline)
+        if case .limitReached(let deadline) = action { return .limitReached(deadline) }
+        guard case .extended(let deadline) = action else { return .lasts(action.deadline) }
+        let seconds = UInt16(clamping: (deadline.milliseconds - self.now.milliseconds + 999) / 1000)
+        switch inFlight {
+        case .push:
+            let content = self.devices[device].state.inFlight.flatMap { PushContent($0.push.handle) }
+            self.remember(device, .extended(.push, seconds: seconds), content?.apnsID)
+        case .task(let wake):
+            let event = HistoryEvent.Kind.extended(LaunchKind(wake.task.kind), seconds: seconds)
+            self.remember(device, event, name: self.text(wake.task, device))
         }
+        self.reconcile(device)
+        return .lasts(deadline)
     }
 
     /// Loses a wake that its worker could not begin: its attempt does not count.
@@ -227,27 +238,45 @@ extension EmbeddedEngine {
         if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
     }
 
-    /// Launches what is pending, or an empty wake, outside interval, budget and holds.
-    package func launchForced(_ device: DeviceIndex) -> ForcedLaunch {
+    /// Launches what is pending, or an empty wake, or else the request of an identifier, outside interval, budget and
+    /// holds.
+    package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> ForcedLaunch {
         self.settle(device)
-        guard !self.isShortLaneFull(device) else { return .wakeInFlight }
         let (now, parameters) = (self.now, self.parameters(of: device))
-        self.change(device) { $0.launchForced(at: now, parameters, beside: &$1) }
-        let wake = self.noteLaunch(device)
+        let id: WakeID
+        if let identifier {
+            guard let name = self.tasks[device]?.find(identifier) else { return .notWaiting }
+            switch self.changeLanes(device, { $0.taskLaunchForced(name, at: now, parameters) }) {
+            case .laneIsFull: return .laneIsFull
+            case .notWaiting: return .notWaiting
+            case .launched(let wake): id = self.noteTaskLaunch(wake, device)
+            }
+        } else {
+            guard !self.isShortLaneFull(device) else { return .laneIsFull }
+            self.change(device) { $0.launchForced(at: now, parameters, beside: &$1) }
+            id = self.noteLaunch(device)
+        }
         self.reconcile(device)
-        return .launched(wake)
+        return .launched(id)
     }
 
-    /// Ends the wake in flight of the short lane as expired now, whatever it was launched for.
+    /// Ends a wake in flight as expired now: that of the short lane, whatever it was launched for, or else that of an
+    /// identifier's request, or of a session of that name.
     ///
     /// - Returns: the wake that ended; nil when none is in flight.
-    package func expireForced(_ device: DeviceIndex) -> WakeID? {
+    package func expireForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
         self.settle(device)
-        if self.devices[device].state.inFlight != nil {
+        if identifier == nil, self.devices[device].state.inFlight != nil {
             defer { self.settle(device) }
             return self.endPush(device, .expired)
         }
-        return self.tasks[device]?.policy.inFlight.first { $0.task.kind.lane == .short }.map { self.expire($0, device) }
+        guard let row = self.tasks[device] else { return nil }
+        let wakes = row.policy.inFlight.filter { wake in
+            identifier.map { row.text(wake.task.name) == $0 } ?? (wake.task.kind.lane == .short)
+        }
+        guard let wake = wakes.first(where: { $0.task.kind != .urlSession }) ?? wakes.first else { return nil }
+        defer { self.settle(device) }
+        return self.endTask(wake, device, .expired)
     }
 
     func noteLaunch(_ device: DeviceIndex) -> WakeID {
@@ -367,51 +396,11 @@ extension EmbeddedEngine {
         self.remember(device, event, name: row.text(wake.task.name), wake: id)
         return id
     }
-
-    /// What an operator's wish to launch a request came to.
-    package enum ForcedTaskLaunch: Hashable, Sendable {
-        case launched(WakeID)
-        /// There is no room in its lane.
-        case laneIsFull
-        /// No request of the identifier waits.
-        case notWaiting
-    }
-
-    /// Launches the request of an identifier, outside interval, budget and holds.
-    package func launchTaskForced(_ identifier: String, _ device: DeviceIndex) -> ForcedTaskLaunch {
-        self.settle(device)
-        guard let name = self.tasks[device]?.find(identifier) else { return .notWaiting }
-        let (now, parameters) = (self.now, self.parameters(of: device))
-        switch self.changeLanes(device, { $0.taskLaunchForced(name, at: now, parameters) }) {
-        case .laneIsFull: return .laneIsFull
-        case .notWaiting: return .notWaiting
-        case .launched(let wake):
-            let id = self.noteTaskLaunch(wake, device)
-            self.reconcile(device)
-            return .launched(id)
-        }
-    }
 }
 
 // MARK: - Ends
 
 extension EmbeddedEngine {
-    /// Ends the wake of an identifier's request, or else of a session of that name, as expired now.
-    ///
-    /// - Returns: the wake that ended; nil when none is in flight.
-    package func expireTaskForced(_ identifier: String, _ device: DeviceIndex) -> WakeID? {
-        self.settle(device)
-        guard let row = self.tasks[device], let name = row.find(identifier) else { return nil }
-        let wakes = row.policy.inFlight.filter { $0.task.name == name }
-        guard let wake = wakes.first(where: { $0.task.kind != .urlSession }) ?? wakes.first else { return nil }
-        return self.expire(wake, device)
-    }
-
-    private func expire(_ wake: TaskWake, _ device: DeviceIndex) -> WakeID {
-        defer { self.settle(device) }
-        return self.endTask(wake, device, .expired)
-    }
-
     /// Notes how a wake of a task ended, which the policy has done.
     ///
     /// - `wake`: as it was in flight.
@@ -478,7 +467,6 @@ extension EmbeddedEngine {
         }
         self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
     }
-
 }
 
 // MARK: - Which wake is which
@@ -505,26 +493,6 @@ extension EmbeddedEngine {
         let push = record.state.inFlight == nil ? [] : [record.wake]
         guard record.hasTasks, let row = self.tasks[device] else { return push }
         return push + row.policy.inFlight.compactMap { row.flight(of: $0.task.arrival)?.wake }
-    }
-
-    /// The task that a wake in flight was launched for, valid until the engine is next called.
-    func launchedTask(_ id: WakeID, _ wake: TaskWake, _ device: DeviceIndex) -> LaunchedWake? {
-        guard let row = self.tasks[device], let flight = row.flight(of: wake.task.arrival) else { return nil }
-        let record = self.devices[device]
-        let launched = LaunchedTask(
-            name: row.text(wake.task.name),
-            task: wake.task,
-            details: row.details(wake.task),
-            resumedFrom: flight.resumedFrom
-        )
-        return LaunchedWake(
-            id: id,
-            token: record.token.token,
-            topic: self.topics.name(record.topic),
-            deadline: wake.deadline,
-            timeLeft: wake.deadline.milliseconds - self.now.milliseconds,
-            cause: .task(launched)
-        )
     }
 }
 

@@ -105,5 +105,8 @@ package enum ReleaseOutcome: Hashable, Sendable {
 /// What an operator's forced launch did.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)
-    case wakeInFlight
+    /// There is no room in its lane.
+    case laneIsFull
+    /// No request of the identifier waits.
+    case notWaiting
 }

@@ -30,40 +30,58 @@ extension Dispatcher {
 
     /// What an operator's wish for a launch came to.
     package enum SimulatedLaunch: Hashable, Sendable {
-        case launched, wakeInFlight, noWorker, nothingPending
+        case launched
+        /// There is no room in its lane.
+        case laneIsFull
+        /// Nothing is pending, or no request of the identifier waits.
+        case notWaiting
+        /// No stream that takes it is free.
+        case noWorker
     }
 
-    /// Launches what is pending, or an empty wake, whatever holds it.
+    /// Launches what is pending, or an empty wake, or else the request of an identifier, whatever holds it.
     ///
     /// - `ofPendingAlone`: whether nothing is launched where nothing is pending.
-    package func simulateLaunch(_ device: DeviceIndex, ofPendingAlone: Bool = false) -> SimulatedLaunch {
+    package func simulateLaunch(
+        _ device: DeviceIndex,
+        identifier: String? = nil,
+        ofPendingAlone: Bool = false
+    ) -> SimulatedLaunch {
         self.catchUp(device)
-        guard !ofPendingAlone || self.engine.pendingPush(device) != nil else {
-            self.flow()
-            return .nothingPending
+        defer { self.flow() }
+        var target = LaunchTarget.push
+        if let identifier {
+            // What waits goes before what runs.
+            let task = self.engine.tasks(of: device).first { $0.name == identifier && $0.task.kind != .urlSession }
+            guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notWaiting }
+            guard !laneIsFull else { return .laneIsFull }
+            target = task.target
+        } else {
+            guard !ofPendingAlone || self.engine.pendingPush(device) != nil else { return .notWaiting }
+            guard !self.engine.isShortLaneFull(device) else { return .laneIsFull }
         }
-        let identity = self.engine.identity(device)
-        guard !self.engine.isShortLaneFull(device) else { return .wakeInFlight }
         self.takeExpiredWakes()
-        guard let stream = self.freeStream(identity.topic, identity.token, isForced: true) else {
-            self.flow()
+        let identity = self.engine.identity(device)
+        guard let stream = self.freeStream(identity.topic, identity.token, target, isForced: true) else {
             return .noWorker
         }
-        defer { self.flow() }
-        switch self.engine.launchForced(device) {
+        switch self.engine.launchForced(device, identifier: identifier) {
         case .launched(let wake):
+            if identifier != nil { self.streams.waitsNoLonger(device, target, identity.topic) }
             return self.launched(wake, for: stream) ? .launched : .noWorker
-        case .wakeInFlight: return .wakeInFlight
+        case .laneIsFull: return .laneIsFull
+        case .notWaiting: return .notWaiting
         }
     }
 
-    /// Ends the wake in flight of the short lane as expired, whatever it was launched for.
+    /// Ends a wake in flight as expired: that of the short lane, whatever it was launched for, or else that of an
+    /// identifier's request, or of a session.
     ///
     /// - Returns: false when none is in flight.
-    package func simulateExpiration(_ device: DeviceIndex) -> Bool {
+    package func simulateExpiration(_ device: DeviceIndex, identifier: String? = nil) -> Bool {
         self.catchUp(device)
         defer { self.flow() }
-        guard let wake = self.engine.expireForced(device) else { return false }
+        guard let wake = self.engine.expireForced(device, identifier: identifier) else { return false }
         self.wakeExpired(wake, .operator)
         return true
     }
@@ -117,53 +135,6 @@ extension Dispatcher {
         self.catchUp(device)
         self.engine.cancelAllTasks(device: device)
         self.flow()
-    }
-
-    /// What an operator's wish to launch a request came to.
-    package enum SimulatedTaskLaunch: Hashable, Sendable {
-        case launched
-        /// There is no room in its lane.
-        case laneIsFull
-        /// No request of the identifier waits.
-        case notWaiting
-        /// No stream that takes it is free.
-        case noWorker
-    }
-
-    /// Launches the request of an identifier, whatever holds it.
-    package func simulateTaskLaunch(_ identifier: String, _ device: DeviceIndex) -> SimulatedTaskLaunch {
-        self.catchUp(device)
-        defer { self.flow() }
-        var target: LaunchTarget?
-        for task in self.engine.tasks(of: device) where task.name == identifier && task.task.kind != .urlSession {
-            guard case .waiting(_, _, let laneIsFull) = task.state else { continue }
-            guard !laneIsFull else { return .laneIsFull }
-            target = task.target
-        }
-        guard let target else { return .notWaiting }
-        self.takeExpiredWakes()
-        let identity = self.engine.identity(device)
-        guard let stream = self.freeStream(identity.topic, identity.token, target, isForced: true) else {
-            return .noWorker
-        }
-        switch self.engine.launchTaskForced(identifier, device) {
-        case .launched(let wake):
-            self.streams.waitsNoLonger(device, target, identity.topic)
-            return self.launched(wake, for: stream) ? .launched : .noWorker
-        case .laneIsFull: return .laneIsFull
-        case .notWaiting: return .notWaiting
-        }
-    }
-
-    /// Ends the wake of an identifier's request, or of a session, as expired.
-    ///
-    /// - Returns: false when none is in flight.
-    package func simulateTaskExpiration(_ identifier: String, _ device: DeviceIndex) -> Bool {
-        self.catchUp(device)
-        defer { self.flow() }
-        guard let wake = self.engine.expireTaskForced(identifier, device) else { return false }
-        self.wakeExpired(wake, .operator)
-        return true
     }
 }
 

@@ -115,9 +115,9 @@ struct Reach {
     func simulateLaunch(_ name: Named<DeviceToken>, ofPendingAlone: Bool) throws(APIError) -> Outcome {
         switch self.dispatcher.simulateLaunch(try self.registered(name), ofPendingAlone: ofPendingAlone) {
         case .launched: return .accepted
-        case .wakeInFlight: throw .wakeInFlight
+        case .laneIsFull: throw .wakeInFlight
         case .noWorker: throw .noWorker
-        case .nothingPending: throw .nothingPending
+        case .notWaiting: throw .nothingPending
         }
     }
 

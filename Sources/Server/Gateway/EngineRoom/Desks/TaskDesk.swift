@@ -99,7 +99,8 @@ struct TaskDesk {
     // MARK: Operators
 
     func simulateLaunch(_ name: Named<DeviceToken>, _ identifier: String) throws(APIError) -> Outcome {
-        switch self.workspace.dispatcher.simulateTaskLaunch(identifier, try self.reach.registered(name)) {
+        let device = try self.reach.registered(name)
+        switch self.workspace.dispatcher.simulateLaunch(device, identifier: identifier) {
         case .launched: return .accepted
         case .laneIsFull: throw .laneIsFull
         case .notWaiting: throw .taskNotWaiting
@@ -109,7 +110,8 @@ struct TaskDesk {
 
     func simulateExpiration(_ name: Named<DeviceToken>, _ identifier: String) throws(APIError) -> Outcome {
         let device = try self.reach.device(name).index
-        guard self.workspace.dispatcher.simulateTaskExpiration(identifier, device) else { throw .taskNotRunning }
+        let isEnded = self.workspace.dispatcher.simulateExpiration(device, identifier: identifier)
+        guard isEnded else { throw .taskNotRunning }
         return .accepted
     }
 }
