@@ -121,6 +121,23 @@ struct FrameCutterTests {
         }
     }
 
+    @Test("A part ends where a GOAWAY frame ends", arguments: [1, 2, 5, 9, 12, 20, 1000])
+    func goAway(pieceBytes: Int) {
+        let ping = Peer.frame(6, [UInt8](repeating: 0, count: 8))
+        let before = Self.settings + Peer.frame(7, [UInt8](repeating: 0, count: 8))
+        let bytes = before + ping + Peer.frame(7, []) + ping
+        var cutter = FrameCutter(frameBytesMax: 100)
+        var ends: Set<Int> = [0]
+        for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
+            let end = min(bytes.count, start + pieceBytes)
+            Array(bytes[start..<end]).withByteView { piece in
+                var rest = piece
+                while cutter.next(&rest) != nil { ends.insert(end - rest.count) }
+            }
+        }
+        #expect(ends.isSuperset(of: [before.count, bytes.count - ping.count, bytes.count]))
+    }
+
     @Test("A frame that has not ended is the same one however its bytes come, and a block as long as it goes on")
     func unfinished() {
         var cutter = FrameCutter(frameBytesMax: 100)

@@ -243,9 +243,9 @@ extension DeviceRecord {
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
-        guard flags.isSubset(of: .known), flags.contains(.inFlight) || flags.isDisjoint(with: .ofWake) else {
-            return nil
-        }
+        guard flags.isSubset(of: .known), flags.contains(.inFlight) || flags.isDisjoint(with: .ofWake),
+            flags.contains(.pending) || !flags.contains(.pendingTrace)
+        else { return nil }
         let penalty = reader.integer(0...UInt8(Parameters.penaltyMax))
         guard let token = DeviceToken(bytes: reader.view(Int(reader.integer(UInt8.self)))) else { return nil }
         let topic = TopicIndex(rawValue: reader.integer())

@@ -5,6 +5,7 @@ package struct FrameHead {
     static let bytes = 9
     private static let data: UInt8 = 0
     private static let headers: UInt8 = 1
+    private static let goAway: UInt8 = 7
     private static let continuation: UInt8 = 9
     private static let endStream: UInt8 = 0x01
     private static let endHeaders: UInt8 = 0x04
@@ -30,6 +31,7 @@ package struct FrameHead {
 
     var isData: Bool { self.type == Self.data }
     var isHeaders: Bool { self.type == Self.headers }
+    var isGoAway: Bool { self.type == Self.goAway }
     /// The number of the stream, without the reserved bit; 0 for the connection.
     package var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
     /// Whether no CONTINUATION follows.
@@ -122,6 +124,9 @@ package struct FrameCutter: ~Copyable {
     private var isPartialTaken = false
     /// What is still to come of the preface, or of a frame that has no piece of a block.
     private var otherBytes = 24
+    /// Whether that is a GOAWAY frame. The library reads nothing behind one while no stream is open, but looks whether it
+    /// may only when it is called: frames that follow are another part, so that they are ignored however bytes come.
+    private var isWithinGoAway = false
     /// The frame whose piece of a block has come in part, and what is still to come of that piece.
     private var cut: FrameHead?
     private var cutBytes = 0
@@ -160,7 +165,7 @@ package struct FrameCutter: ~Copyable {
         guard self.partial.isEmpty else { return self.nextOfPartial(&bytes) }
         var count = min(self.otherBytes, bytes.count)
         self.otherBytes -= count
-        while self.otherBytes == 0, bytes.count - count >= FrameHead.bytes {
+        while self.otherBytes == 0, !self.isWithinGoAway, bytes.count - count >= FrameHead.bytes {
             let head = FrameHead(bytes.dropFirst(count))
             if self.hasPiece(head) {
                 guard count == 0, bytes.count >= Self.bytesBeforeBlock(head) else { break }
@@ -174,12 +179,16 @@ package struct FrameCutter: ~Copyable {
                 return .begun(head, bytes.takeFirst(here))
             } else {
                 self.framesBegun += 1
+                self.isWithinGoAway = head.isGoAway
             }
             let here = min(FrameHead.bytes + head.length, bytes.count - count)
             self.otherBytes = FrameHead.bytes + head.length - here
             count += here
         }
-        guard count == 0 else { return .other(bytes.takeFirst(count)) }
+        guard count == 0 else {
+            if self.otherBytes == 0 { self.isWithinGoAway = false }
+            return .other(bytes.takeFirst(count))
+        }
         self.partial.append(bytes)
         bytes = ByteView()
         return nil
@@ -205,6 +214,7 @@ package struct FrameCutter: ~Copyable {
             self.isPartialTaken = true
         }
         self.otherBytes = FrameHead.bytes + head.length - self.partial.count
+        self.isWithinGoAway = head.isGoAway && self.otherBytes > 0
         return self.isTold(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
     }
 
