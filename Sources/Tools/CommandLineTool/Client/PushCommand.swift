@@ -60,11 +60,11 @@ extension CommandDefinition {
                 + " --topic com.example.app --priority 10",
             notes: [
                 """
-                The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1 when
-                one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With --wait the
-                push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it was discarded or
-                wakes nobody, and 1 when it was refused or has not ended in time. What to do about an answer is said on
-                standard error. A payload that is no JSON object is not sent; the exit status is 64.
+                The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1
+                when one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With
+                --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
+                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. What to do about an
+                answer is said on standard error. A payload that is no JSON object is not sent; the exit status is 64.
                 """,
                 """
                 --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:

@@ -18,31 +18,17 @@ struct StreamWatch {
         case refused(CommandFailure)
     }
 
-    /// Where the gateway is, looked up for each stream: a token in a file may have been replaced.
-    let location: @Sendable () throws(CommandFailure) -> GatewayLocation
     let path: String
     /// What it says it does: that it has opened the stream, and that it will do so again.
     let words: (opened: String, opening: String)
     /// True if the lines are JSON.
     let isJSON: Bool
+    /// Where the gateway is, looked up for each stream: a token in a file may have been replaced.
+    let location: @Sendable () throws(CommandFailure) -> GatewayLocation
     /// The line that an event is shown as, without a line feed; nil for one that is not shown.
     let line: (ServerSentEvent) -> String?
     /// How many streams the gateway has opened.
-    private var streams = 0
-
-    init(
-        path: String,
-        words: (opened: String, opening: String),
-        isJSON: Bool,
-        location: @escaping @Sendable () throws(CommandFailure) -> GatewayLocation,
-        line: @escaping (ServerSentEvent) -> String?
-    ) {
-        self.path = path
-        self.words = words
-        self.isJSON = isJSON
-        self.location = location
-        self.line = line
-    }
+    var streams = 0
 
     /// Watches until SIGINT or SIGTERM.
     ///

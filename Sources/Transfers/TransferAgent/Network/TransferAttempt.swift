@@ -482,30 +482,6 @@ package struct AttemptPlan: Sendable {
     /// True if a success counts although the server has not read the whole file.
     package let acceptsEarlyAnswers: Bool
     package let settings: HTTPClientSettings
-
-    package init(
-        id: TransferID,
-        kind: TransferKind,
-        spec: TransferSpec,
-        part: PartFile?,
-        freshFile: String,
-        bytesMax: Int64,
-        bytesBefore: Int64,
-        silenceSecondsMax: Int,
-        acceptsEarlyAnswers: Bool = false,
-        settings: HTTPClientSettings
-    ) {
-        self.id = id
-        self.kind = kind
-        self.spec = spec
-        self.part = part
-        self.freshFile = freshFile
-        self.bytesMax = bytesMax
-        self.bytesBefore = bytesBefore
-        self.silenceSecondsMax = silenceSecondsMax
-        self.acceptsEarlyAnswers = acceptsEarlyAnswers
-        self.settings = settings
-    }
 }
 
 /// How far an attempt is, for whoever looks.
