@@ -108,12 +108,6 @@ extension EmbeddedEngine {
     /// Whether a wake ended without its worker's doing, or something came to wait for a slot, that was not taken yet.
     package var hasNews: Bool { self.wakes.hasExpired || self.ready.hasNewcomer || !self.readyTasks.isEmpty }
 
-    /// Whether a device came to wait for a slot that was not taken yet.
-    package var hasNewlyReady: Bool { self.ready.hasNewcomer }
-
-    /// Takes one device that came to wait for a slot; it may have ceased to.
-    package func popNewlyReady() -> DeviceIndex? { self.ready.popNewcomer() }
-
     /// Goes on with another configuration, at once for whatever happens from now on.
     ///
     /// The moments at which waiting devices launch follow in the next calls of `advance`, a bounded number of devices

@@ -179,23 +179,12 @@ extension EmbeddedEngine {
     /// Whether the device has requests, sessions or habits.
     package func hasTasks(_ device: DeviceIndex) -> Bool { self.devices[device].hasTasks }
 
-    /// Whether a task came to wait for a slot that was not taken by `popReadyTask` yet.
-    package var hasReadyTask: Bool { !self.readyTasks.isEmpty }
-
-    /// Takes one task that came to wait for a slot, the first first; it may have ceased to.
-    package func popReadyTask() -> ReadyTask? { self.readyTasks.popFirst() }
-
     /// Whether the task still waits for nothing but a slot.
     package func isReady(_ task: ReadyTask) -> Bool {
         guard let row = self.tasks[task.device], row.readySince(task.arrival) != nil,
             let waiting = row.policy.waiting.first(where: { $0.arrival == task.arrival })
         else { return false }
         return LaunchKind(waiting.kind) == task.target.kind && row.text(waiting.name) == task.target.name
-    }
-
-    /// Since when the device has waited whose push has waited longest for a slot of this topic.
-    package func longestReadySince(_ topic: TopicIndex) -> Instant? {
-        self.ready.first(topic).map { self.now - self.devices[$0].readyMilliseconds(at: self.now) }
     }
 
     /// Launches what is next on the device by its policy, a slot for it provided.

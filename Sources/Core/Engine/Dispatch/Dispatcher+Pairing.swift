@@ -167,7 +167,8 @@ extension Dispatcher {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic) }
         // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
         self.streams.rotate(stream)
-        let pushSince = stream.isFreeForPush ? self.engine.longestReadySince(stream.topic) : nil
+        let longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
+        let pushSince = longest.map { self.engine.readySince($0) }
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
             if let pushSince, pushSince <= task.since { break }
             if self.isReady(task) {

@@ -66,8 +66,9 @@ extension Dispatcher {
 
     /// Whether more was to do than a step may: call `advance` again soon.
     package var isBehind: Bool {
-        !self.ended.isEmpty || self.streams.hasConditionsToTell
-            || (!self.isDraining && (!self.freed.isEmpty || self.engine.hasNewlyReady || self.engine.hasReadyTask))
+        if !self.ended.isEmpty || self.streams.hasConditionsToTell { return true }
+        let isWaiting = self.engine.ready.hasNewcomer || !self.engine.readyTasks.isEmpty
+        return !self.isDraining && (isWaiting || !self.freed.isEmpty)
     }
 
     /// What a push was answered.
@@ -217,9 +218,9 @@ extension Dispatcher {
     private func launchOrFill() -> Bool {
         self.takeExpiredWakes()
         guard self.workLeft > 0 else { return false }
-        if let device = self.engine.popNewlyReady() {
+        if let device = self.engine.ready.popNewcomer() {
             self.offer(device)
-        } else if let task = self.engine.popReadyTask() {
+        } else if let task = self.engine.readyTasks.popFirst() {
             self.offer(task)
         } else if let subscription = self.freed.first {
             guard self.fill(subscription) else { return false }

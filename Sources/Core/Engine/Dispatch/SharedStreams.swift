@@ -37,8 +37,8 @@ extension StreamTable {
         let place = Int(stream.topic.rawValue)
         let isPush = kind == .push
         return StreamChanges.Turn(
-            wasNext: isPush && self.workers[place].isNext(stream),
-            taskPlaces: isPush ? [] : self.workers[place].taskPlacesNext(stream),
+            wasNext: isPush && self.workers[place].pushes.isNext(stream),
+            taskPlaces: isPush ? [] : self.workers[place].tasks.placesNext(stream),
             lastTurn: stream.lastTurn
         )
     }
@@ -129,7 +129,7 @@ extension StreamTable {
         self.workers[place].busy -= 1
         if turn.wasNext { self.workers[place].turnTakenBack(stream) }
         if stream.lastTurn == turn.turn { stream.lastTurn = turn.lastTurn }
-        self.workers[place].taskTurnTakenBack(stream, turn.taskPlaces)
+        self.workers[place].tasks.turnTakenBack(stream, turn.taskPlaces)
         self.changed(stream)
     }
 

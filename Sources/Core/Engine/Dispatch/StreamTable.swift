@@ -40,7 +40,7 @@ package struct StreamTable: ~Copyable {
     /// How many streams of this topic name a device, free or not.
     package func countNaming(_ device: DeviceToken, _ topic: TopicIndex) -> Int {
         let place = Int(topic.rawValue)
-        return place < self.workers.count ? self.workers[place].countNaming(device) : 0
+        return place < self.workers.count ? self.workers[place].naming.count(device) : 0
     }
 
     /// Workers of one topic, or of all.
@@ -153,18 +153,18 @@ extension StreamTable {
         let place = Int(topic.rawValue)
         guard place < self.workers.count, self.workers[place].connected > 0 else { return nil }
         if let target, target.kind != .push { return self.workers[place].free(device, target) }
-        if let naming = self.workers[place].naming(device) { return naming }
-        return self.workers[place].nextInRotation()
+        if let naming = self.workers[place].naming.first(device) { return naming }
+        return self.workers[place].pushes.next()
     }
 
     /// A free stream that names this device: the one with the fewest wakes.
     package mutating func naming(_ topic: TopicIndex, _ device: borrowing DeviceToken) -> Subscription? {
-        self.workers[Int(topic.rawValue)].naming(device)
+        self.workers[Int(topic.rawValue)].naming.first(device)
     }
 
     /// The free stream whose turn it is among those that name no device.
     package mutating func nextInRotation(_ topic: TopicIndex) -> Subscription? {
-        self.workers[Int(topic.rawValue)].nextInRotation()
+        self.workers[Int(topic.rawValue)].pushes.next()
     }
 
     /// Gives a stream that may have a free slot again its place in the rotation.
@@ -226,7 +226,7 @@ extension StreamTable {
 
     /// Returns the number of streams of a topic that were looked at one by one, for tasks that need several resources.
     package func searchedCount(_ topic: TopicIndex) -> Int64 {
-        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].searched : 0
+        Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].tasks.searched : 0
     }
 }
 

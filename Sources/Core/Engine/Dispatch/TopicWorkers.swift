@@ -4,9 +4,9 @@ import Wire
 /// The streams subscribed to one topic.
 struct TopicWorkers {
     /// The streams that take pushes of any device.
-    private var pushes = StreamRotation()
-    private var naming = NamingStreams()
-    private var tasks = TaskRotations()
+    var pushes = StreamRotation()
+    var naming = NamingStreams()
+    var tasks = TaskRotations()
     /// How many streams offer each resource.
     private var offers: [String: Int] = [:]
     /// What waits for a slot of a stream that names no device.
@@ -28,9 +28,6 @@ struct TopicWorkers {
         self.pushes.append(subscription)
     }
 
-    /// The stream whose turn it is to get a push.
-    mutating func nextInRotation() -> Subscription? { self.pushes.next() }
-
     /// A stream got a wake: if it was next, it goes to the end.
     mutating func turnEnded(_ subscription: Subscription, isPush: Bool) {
         if isPush {
@@ -40,20 +37,9 @@ struct TopicWorkers {
         }
     }
 
-    /// Returns whether the stream is the next to get a push.
-    func isNext(_ subscription: Subscription) -> Bool { self.pushes.isNext(subscription) }
-
     /// A stream that was next did not get its push after all: it is next again.
     mutating func turnTakenBack(_ subscription: Subscription) {
         if subscription.request.takesPushes { self.pushes.turnTakenBack(subscription) }
-    }
-
-    /// Returns the places in which the stream is the next to get a task.
-    func taskPlacesNext(_ subscription: Subscription) -> [Int] { self.tasks.placesNext(subscription) }
-
-    /// A stream did not get its task after all: it is next again in the places in which it was next.
-    mutating func taskTurnTakenBack(_ subscription: Subscription, _ places: [Int]) {
-        self.tasks.turnTakenBack(subscription, places)
     }
 
     /// The stream that a task of this device goes to: a free one that names it, or else the one whose turn it is.
@@ -77,12 +63,6 @@ struct TopicWorkers {
         for stream in naming { self.conditions.append(device, for: stream) }
     }
 
-    /// A free stream that takes pushes and names this device: the one with the fewest wakes.
-    mutating func naming(_ token: borrowing DeviceToken) -> Subscription? { self.naming.first(token) }
-
-    /// How many streams name this device, free or not.
-    func countNaming(_ token: DeviceToken) -> Int { self.naming.count(token) }
-
     /// A stream holds more or fewer wakes, or can take one that could not, or no more.
     mutating func changed(_ subscription: Subscription) {
         if subscription.request.devices.isEmpty {
@@ -91,9 +71,6 @@ struct TopicWorkers {
             self.naming.changed(subscription)
         }
     }
-
-    /// The number of streams that were looked at one by one, for tasks that need several resources.
-    var searched: Int64 { self.tasks.searched }
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1
