@@ -85,7 +85,7 @@ struct Measurement {
             _ = try? engine.accept(push, device: index, workerIsFree: false)
         }
         // What a driver takes in each step, so that no list of all devices is measured.
-        while engine.popNewlyReady() != nil {}
+        while engine.ready.popNewcomer() != nil {}
         if device & 255 == 255 { Self.takeChanges(engine) }
     }
 

@@ -16,9 +16,9 @@ final class OperationDesk {
         case methodNotAllowed(allow: String)
 
         /// What the engine is asked, and for whom.
-        var asked: (verb: EngineVerb, caller: Caller)? {
-            guard case .outcome(.asked(let verb), let caller) = self else { return nil }
-            return (verb, caller)
+        var asked: (work: EngineWork, caller: Caller)? {
+            guard case .outcome(.asked(let work), let caller) = self else { return nil }
+            return (work, caller)
         }
 
         /// The text it is answered with at once.
@@ -61,6 +61,8 @@ final class OperationDesk {
     private(set) var countedTokens = 0
     /// What the caller showed who was admitted last.
     private(set) var lastProof: ShownProof?
+    /// What stood at the place of the second parameter in the path of the last request.
+    private(set) var lastSecondParameter = ""
 
     /// - Parameters:
     ///   - asksAnybody: whether workers, and operators of other machines, need a token.
@@ -148,6 +150,7 @@ final class OperationDesk {
                         count: { _ in self.countedTokens += 1 }
                     )
                     self.lastProof = admitted.proof
+                    self.lastSecondParameter = path[place.second].string
                     let call = OperationCall(
                         operation,
                         by: admitted.caller,

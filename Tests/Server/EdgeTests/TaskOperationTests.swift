@@ -14,10 +14,8 @@ struct TaskOperationTests {
 
     /// The request that a body is read as; nil when it is refused.
     private func submitted(_ body: String) throws -> TaskRequest? {
-        guard case .submitTask(_, let request)? = try self.served("POST \(Self.device)/tasks", body).asked?.verb else {
-            return nil
-        }
-        return request
+        guard try self.served("POST \(Self.device)/tasks", body).asked != nil else { return nil }
+        return try body.withByteView { try TaskRequest(try RequestBody.object($0, reason: "BadTaskRequest")) }
     }
 
     @Test("Every field of every kind is read")
@@ -159,22 +157,21 @@ struct TaskOperationTests {
 
     @Test("Identifiers and sessions are taken from the path")
     func paths() throws {
-        guard case .cancelTask(_, let one?)? = try self.served("DELETE \(Self.device)/tasks/a.b").asked?.verb,
-            case .cancelTask(_, nil)? = try self.served("DELETE \(Self.device)/tasks").asked?.verb,
-            case .simulateTaskLaunch(_, let launched)? = try self.served(
-                "POST \(Self.device)/tasks/a.b/simulate-launch"
-            )
-            .asked?.verb,
-            case .transfersFinished(_, let finished)? = try self.served(
-                "POST \(Self.device)/sessions/up",
-                #"{"finished": 100000, "id": "é"}"#
-            ).asked?.verb
-        else {
-            Issue.record("a path is not understood")
-            return
+        let finished = #"{"finished": 100000, "id": "é"}"#
+        let requests = [
+            ("DELETE \(Self.device)/tasks/a.b", "", "a.b"), ("DELETE \(Self.device)/tasks", "", ""),
+            ("POST \(Self.device)/tasks/a.b/simulate-launch", "", "a.b"),
+            ("POST \(Self.device)/sessions/up", finished, "up"),
+        ]
+        let desk = try OperationDesk()
+        for (request, body, parameter) in requests {
+            #expect(desk.serve(request, isLocal: true, body: body).asked != nil, "\(request)")
+            #expect(desk.lastSecondParameter == parameter, "\(request)")
         }
-        #expect(one == "a.b" && launched == "a.b")
-        #expect(finished == FinishedTransfers(session: "up", count: 100_000, id: "é"))
+        let read = try finished.withByteView {
+            try FinishedTransfers(try RequestBody.object($0, reason: "BadSession"), session: "up")
+        }
+        #expect(read == FinishedTransfers(session: "up", count: 100_000, id: "é"))
         // Whoever names one request in a query does not cancel all of them.
         #expect(try self.served("DELETE \(Self.device)/tasks?identifier=a").refusal == "400 BadQuery")
         #expect(try self.served("DELETE \(Self.device)/tasks/a%20b").refusal == "400 BadTaskRequest")
@@ -196,15 +193,13 @@ struct TaskOperationTests {
 
     @Test("All tasks are asked for by topic, kind and state")
     func questions() throws {
-        guard case .tasks(let all)? = try self.served("GET /v1/tasks").asked?.verb,
-            case .tasks(let some)? = try self.served("GET /v1/tasks?state=running&kind=urlSession&topic=a.b").asked?
-                .verb
-        else {
-            Issue.record("a question is not understood")
-            return
+        func question(_ query: String) throws -> TaskQuestion? {
+            guard try self.served("GET /v1/tasks?\(query)").asked != nil else { return nil }
+            return try query.withByteView { try TaskQuestion(query: $0) }
         }
-        #expect(all == TaskQuestion())
-        #expect(some == TaskQuestion(topic: "a.b", kind: .urlSession, state: .running))
+        let some = TaskQuestion(topic: "a.b", kind: .urlSession, state: .running)
+        #expect(try question("") == TaskQuestion())
+        #expect(try question("state=running&kind=urlSession&topic=a.b") == some)
         for query in ["kind=push", "state=done", "states=running", "kind=appRefresh&kind=processing"] {
             #expect(try self.served("GET /v1/tasks?\(query)").refusal == "400 BadQuery", "\(query)")
         }
@@ -219,11 +214,8 @@ struct TaskOperationTests {
     func results() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func report(_ body: String) -> WakeReport? {
-            guard case .report(_, let report)? = desk.serve("POST \(Self.wake)", on: .edge, body: body).asked?.verb
-            else {
-                return nil
-            }
-            return report
+            guard desk.serve("POST \(Self.wake)", on: .edge, body: body).asked != nil else { return nil }
+            return body.withByteView { try? RequestBody.report($0) }
         }
         #expect(report(#"{"result": "noData"}"#) == .push(.noData))
         #expect(report(#"{"success": true}"#) == .task(.success))
@@ -248,10 +240,8 @@ struct TaskOperationTests {
             desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
         }
         let body = #"{"completed": 9007199254740991, "total": 0, "title": "a", "subtitle": "b"}"#
-        guard case .progress(_, let progress)? = served(body).asked?.verb else {
-            Issue.record("progress is not understood")
-            return
-        }
+        #expect(served(body).asked != nil)
+        let progress = try body.withByteView { try RequestBody.progress($0) }
         #expect(progress == TaskProgress(completed: 9_007_199_254_740_991, total: 0, title: "a", subtitle: "b"))
         let bad = [
             "{}", #"{"completed": 1}"#, #"{"completed": -1, "total": 1}"#, #"{"completed": 0.5, "total": 1}"#,
@@ -267,8 +257,9 @@ struct TaskOperationTests {
         let desk = try OperationDesk(asksAnybody: false)
         func meaning(_ body: String) -> String {
             let served = desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
-            if case .progress(_, let progress)? = served.asked?.verb { return "\(progress)" }
-            return served.refusal ?? "nothing"
+            let progress = body.withByteView { try? RequestBody.progress($0) }
+            guard served.asked != nil, let progress else { return served.refusal ?? "nothing" }
+            return "\(progress)"
         }
         let texts = [256, 257].map { String(repeating: "x", count: $0) }
         let numbers = [

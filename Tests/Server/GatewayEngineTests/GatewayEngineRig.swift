@@ -320,8 +320,8 @@ final class Requests {
     }
 
     func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
-        let verb = EngineVerb.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
-        self.ask(request, .simulateLaunch, verb)
+        let work = EngineWork.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
+        self.ask(request, .simulateLaunch, work)
     }
 
     func simulateExpiration(_ request: Int, _ device: some RigDevice) {
@@ -393,14 +393,14 @@ final class Requests {
     }
 
     /// Asks as the gateway's interface does: what becomes of it after a failure is what the operation declares.
-    func ask(_ request: Int, _ operation: Operation, _ verb: EngineVerb) {
+    func ask(_ request: Int, _ operation: Operation, _ work: EngineWork) {
         self.batch.append(
             .request(
                 EngineRequest(
                     reply: Self.address(request),
                     caller: self.caller,
                     afterFailedStore: operation.afterFailedStore,
-                    verb
+                    work
                 )
             )
         )
@@ -508,7 +508,12 @@ final class HistoryRig {
         batch.events = Array(repeating: event, count: count)
         batch.questions.append(
             HistoryQuestion(
-                reply: Requests.address(request),
+                EngineRequest(
+                    reply: Requests.address(request),
+                    caller: .gateway,
+                    afterFailedStore: .answered,
+                    .statistics
+                ),
                 subject: .explanation(
                     Explanation(
                         device: engine.snapshot(index),

@@ -18,7 +18,7 @@ package final class EmbeddedEngine {
     /// What all others have besides; it stays blank.
     var noTasks = BackgroundTasks()
     /// Devices whose push waits for nothing but a slot.
-    var ready = ReadyQueues()
+    package var ready = ReadyQueues()
     /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.
     var readyTasks = FIFOQueue<ReadyTask>()
     /// When devices have something due.

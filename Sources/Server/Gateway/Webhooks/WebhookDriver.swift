@@ -151,8 +151,8 @@ final class WebhookDriver {
         return Int(max(0, min(Self.waitMax, (moments.min() ?? .max) - now)))
     }
 
-    private func ask(_ reply: StreamAddress, _ verb: EngineVerb) {
-        let request = EngineRequest(reply: reply, caller: .gateway, afterFailedStore: .refused, verb)
+    private func ask(_ reply: StreamAddress, _ work: EngineWork) {
+        let request = EngineRequest(reply: reply, caller: .gateway, afterFailedStore: .refused, work)
         self.batch.append(.request(request))
     }
 

@@ -162,7 +162,7 @@ final class OperationRouter {
     ) throws(APIError) {
         switch outcome {
         case .answered(let answer): self.answers.answer(stream, answer)
-        case .asked(let verb): self.ask(verb, call)
+        case .asked(let work): self.ask(work, call)
         case .subscribed(let topic, let subscription):
             guard !self.shared.isDraining else { throw .shutdown }
             let holder = StreamHolder(admission.caller, from: self.loop.network(of: stream.connection))
@@ -176,14 +176,14 @@ final class OperationRouter {
     }
 
     /// Asks the engine in the name of whoever sent the request.
-    private func ask(_ verb: EngineVerb, _ call: OperationCall) {
+    private func ask(_ work: EngineWork, _ call: OperationCall) {
         self.outbox.append(
             .request(
                 EngineRequest(
                     reply: call.reply,
                     caller: call.caller,
                     afterFailedStore: call.afterFailedStore,
-                    verb
+                    work
                 )
             )
         )

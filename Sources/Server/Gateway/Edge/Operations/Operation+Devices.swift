@@ -1,6 +1,6 @@
 import Engine
-import Policy
-import Wire
+package import Policy
+package import Wire
 
 extension Operation {
     /// What workers and operators do with devices.
@@ -75,6 +75,114 @@ extension Operation {
             guard let token = text.withByteView({ DeviceToken(hex: $0) }) else { throw .badDeviceToken }
             return token
         case .bool?, .number?, .array?, .object?: throw .badDeviceToken
+        }
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Registers a device, which may be new.
+    package static func register(_ token: DeviceToken, topic: [UInt8]) -> EngineWork {
+        EngineWork(registering: token, of: topic) { reach throws(APIError) in
+            // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
+            if reach.engine.find(token) != nil, Named(token).find(in: reach.engine, for: reach.caller) == nil {
+                throw .otherTopic
+            }
+            switch topic.withByteView({ reach.dispatcher.register(token, topic: $0) }) {
+            case .refused(.otherTopic): throw .otherTopic
+            case .refused(let refusal):
+                if let limit = refusal.limit { reach.room.limits.met(limit) }
+                throw .full
+            case .device, .newcomer: return .outcome(.registered(token, topic: topic))
+            }
+        }
+    }
+
+    package static func unregister(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(changing: device) { reach, device in
+            reach.dispatcher.unregister(device.index)
+            return .outcome(.done)
+        }
+    }
+
+    package static func conditions(_ device: Named<DeviceToken>, _ report: ConditionsReport) -> EngineWork {
+        EngineWork(changing: device) { reach, device throws(APIError) in
+            .outcome(.conditions(reach.dispatcher.conditions(report, try reach.registered(device))))
+        }
+    }
+
+    /// Devices, in the order of their tokens.
+    package static func devices(_ question: DeviceQuestion) -> EngineWork {
+        EngineWork(.list(.devices(question))) { reach in
+            let lastRead = reach.workspace.lastRead
+            var search = reach.workspace.search(question, for: reach.caller)
+            return .list(
+                LongList(
+                    search: { $0.engine.look(&search, placesMax: LongList.placesMax) },
+                    write: { $0.write(question, search, lastRead: lastRead, to: &$1) }
+                )
+            )
+        }
+    }
+}
+
+extension Workspace {
+    /// Appends the members of a list of devices: those that a search has found and the question is about.
+    ///
+    /// - Parameter lastRead: the device that was read last, when not all there are were read.
+    fileprivate func write(
+        _ question: DeviceQuestion,
+        _ search: DeviceSearch,
+        lastRead: DeviceToken?,
+        to writer: inout JSONWriter
+    ) {
+        let filter = DeviceFilter(state: question.state, hold: question.hold)
+        var count = 0
+        var next = search.isFull ? search.tokens.last : nil
+        writer.key("devices")
+        writer.beginArray()
+        for token in search.tokens {
+            guard let device = self.engine.find(token) else { continue }
+            let snapshot = self.engine.snapshot(device)
+            guard filter.takes(snapshot) else { continue }
+            DeviceLine(device: snapshot, offset: self.offset).write(to: &writer)
+            count += 1
+            guard count < question.limit else {
+                if token != search.tokens.last || search.isFull { next = token }
+                break
+            }
+        }
+        writer.endArray()
+        writer.key("next")
+        writer.optional(next ?? lastRead) { writer, token in writer.hex { token.writeHex(to: &$0) } }
+    }
+}
+
+// MARK: - Query
+
+extension DeviceQuestion {
+    private static let names = ["topic", "state", "hold", "limit", "after"]
+
+    /// The query of a list of devices: `topic=<topic>&state=<state>&hold=<code>&limit=<count>&after=<next>`, each at
+    /// most once.
+    ///
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    init(query: ByteView) throws(APIError) {
+        self.init()
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            switch parameter.name {
+            case "topic": self.topic = try parameter.topic()
+            case "state": self.state = try parameter.word(of: DeviceFilter.State.allCases) { $0.rawValue }
+            case "hold": self.hold = try parameter.word(of: Hold.ofPushes) { $0.name.description }
+            case "limit": self.limit = try parameter.integer(Self.limits)
+            case "after":
+                guard let token = parameter.value.withByteView({ DeviceToken(hex: $0) }) else {
+                    throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
+                }
+                self.after = token
+            default: throw parameter.unknown(among: Self.names, "devices are listed by topic, state and hold")
+            }
         }
     }
 }

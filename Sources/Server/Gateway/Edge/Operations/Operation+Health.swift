@@ -52,3 +52,14 @@ extension Operation {
         return .answered(OperationAnswer(writer.buffer.view.array))
     }
 }
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Whether the gateway takes requests.
+    package static let readiness = EngineWork { reach throws(APIError) in
+        if let failure = reach.workspace.failure { throw failure.refusal(failure.error) }
+        guard !reach.room.isDraining else { throw .shutdown }
+        return .outcome(.ready)
+    }
+}

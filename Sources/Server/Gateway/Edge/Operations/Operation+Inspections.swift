@@ -1,5 +1,7 @@
 import Engine
-import Wire
+import Policy
+import Storage
+package import Wire
 
 extension Operation {
     /// What operators ask about devices and pushes.
@@ -87,5 +89,243 @@ extension Operation {
     ) { call throws(APIError) in
         let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
         return .asked(.whatIf(try call.device(), whatIf))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// What is known of a device, and what happened to it last.
+    package static func explain(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { reach, device in
+            let snapshot = reach.dispatcher.snapshot(device.index)
+            return .history(
+                .explanation(
+                    Explanation(
+                        device: snapshot,
+                        webhook: reach.room.webhooks[snapshot.topic],
+                        workers: reach.workspace.workerCounts(reach.engine.topic(of: device.index)),
+                        policy: reach.room.records.policies.current,
+                        now: reach.engine.now,
+                        offset: reach.workspace.offset
+                    )
+                )
+            )
+        }
+    }
+
+    /// The last pushes to a device.
+    package static func devicePushes(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { _, device in .history(.pushes(device.token)) }
+    }
+
+    /// What happened to a device.
+    package static func deviceEvents(_ device: Named<DeviceToken>, _ selection: EventSelection) -> EngineWork {
+        EngineWork(reading: device) { _, device in .history(.events(device.token, selection)) }
+    }
+
+    /// What would have become of a device's pushes under another policy.
+    package static func whatIf(_ device: Named<DeviceToken>, _ whatIf: WhatIf) -> EngineWork {
+        EngineWork(reading: device) { reach, device in
+            let replay = PolicyReplay(
+                token: device.token,
+                whatIf: whatIf,
+                parameters: reach.engine.snapshot(device.index).parameters,
+                now: reach.engine.now
+            )
+            return .history(
+                HistoryQuestion.Subject { reading, writer throws(APIError) in
+                    let events = reading.source.recent(
+                        device: reading.number(of: replay.token),
+                        count: PolicyReplay.eventsMax
+                    )
+                    try replay.write(events, to: &writer, reading.offset)
+                }
+            )
+        }
+    }
+
+    /// Pushes to all devices, the newest first.
+    package static func pushes(_ question: PushQuestion) -> EngineWork {
+        EngineWork { _ in
+            .history(
+                HistoryQuestion.Subject(find: { reading in
+                    let listing = PushListing(question, reading.source, reading.offset)
+                    guard let devices = reading.source.devices(of: listing.devices, reading.key) else {
+                        return .more(.listedPushes(listing))
+                    }
+                    var writer = JSONWriter()
+                    listing.write(to: &writer, reading.offset) { devices[$0] }
+                    return .outcome(.json(writer))
+                })
+            )
+        }
+    }
+
+    /// A page of pushes whose devices the engine finds, where the history cannot.
+    private static func listedPushes(_ listing: PushListing) -> EngineWork {
+        EngineWork { reach in
+            let engine = reach.engine
+            var writer = JSONWriter()
+            listing.write(to: &writer, reach.workspace.offset) { number in
+                guard let device = engine.find(number: number) else { return nil }
+                let identity = engine.identity(device)
+                return LoggedDevice(token: identity.token, topic: engine.topicName(identity.topic))
+            }
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// The way of a push, to one device if one is named.
+    package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
+        EngineWork { _ in
+            .history(
+                HistoryQuestion.Subject { reading, writer throws(APIError) in
+                    let events = reading.source.push(apnsID)
+                    guard let number = device.map({ reading.number(of: $0) }) ?? events.last?.device else {
+                        throw .unknownPush
+                    }
+                    var way = PushWay(apnsID)
+                    for event in events where event.device == number { way.append(event) }
+                    guard !way.steps.isEmpty else { throw .unknownPush }
+                    way.write(to: &writer, reading.offset)
+                }
+            )
+        }
+    }
+}
+
+// MARK: - In the history
+
+extension HistoryQuestion.Subject {
+    /// What is known of a device, and what happened to it last.
+    package static func explanation(_ explanation: Explanation) -> Self {
+        Self { reading, writer in
+            writer.beginObject()
+            explanation.writeMembers(to: &writer)
+            writer.key("recent")
+            writer.beginArray()
+            let device = reading.number(of: explanation.device.token)
+            for entry in reading.source.entries(device: device, count: Explanation.recentMax) {
+                entry.write(to: &writer, reading.offset, reading.policies)
+            }
+            writer.endArray()
+            writer.endObject()
+        }
+    }
+
+    /// The last pushes to a device.
+    package static func pushes(_ device: DeviceToken) -> Self {
+        Self { reading, writer in
+            let events = reading.source.recent(
+                device: reading.number(of: device),
+                count: PushList.eventsMax,
+                examinedMax: PushList.examinedMax,
+                where: { $0.kind.task == nil }
+            )
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { device.writeHex(to: &$0) }
+            writer.key("pushes")
+            PushList(recent: events).write(to: &writer, reading.offset)
+            writer.endObject()
+        }
+    }
+
+    /// What happened to a device.
+    package static func events(_ device: DeviceToken, _ selection: EventSelection) -> Self {
+        Self { reading, writer in
+            let page = reading.source.page(
+                device: reading.number(of: device),
+                before: selection.before?.place,
+                countMax: selection.limit,
+                examinedMax: EventSelection.examinedMax,
+                where: { selection.contains($0) }
+            )
+            writer.beginObject()
+            writer.key("token")
+            writer.hex { device.writeHex(to: &$0) }
+            page.writeMembers(to: &writer, reading.offset, reading.policies)
+            writer.endObject()
+        }
+    }
+}
+
+// MARK: - Queries
+
+extension PushQuestion {
+    private static let names = ["topic", "outcome", "since", "limit", "after"]
+
+    /// The query of a list of pushes: `topic=<topic>&outcome=<word>&since=<ms>&limit=<count>&after=<next>`, each
+    /// at most once.
+    ///
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    init(query: ByteView) throws(APIError) {
+        self.init()
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            switch parameter.name {
+            case "topic": self.topic = try parameter.topic()
+            case "outcome": self.outcome = try parameter.word(of: Self.outcomes) { $0 }
+            case "since": self.since = Int64(try parameter.integer(0...9_999_999_999_999))
+            case "limit": self.limit = try parameter.integer(Self.limits)
+            case "after":
+                guard let place = PushPlace(parameter.value) else {
+                    throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
+                }
+                self.after = place
+            default:
+                throw parameter.unknown(among: Self.names, "pushes take topic, outcome, since, limit and after")
+            }
+        }
+    }
+}
+
+/// The query of a question about what happened to a device: `kind=task&limit=100&before=<place>`.
+package struct EventQuery {
+    /// The newest of all, unless the query says otherwise.
+    package private(set) var selection = EventSelection()
+
+    private static let parameters = ["kind", "limit", "before"]
+
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    package init(_ query: ByteView) throws(APIError) {
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            switch parameter.name {
+            case "kind": self.selection.kind = try Self.kind(parameter.value)
+            case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
+            case "before":
+                guard let place = EventPlace(parameter.value) else {
+                    throw APIError(400, "BadQuery", "before is the next of the answer that is gone on with.")
+                }
+                self.selection.before = place
+            default: throw parameter.unknown(among: Self.parameters, "events take kind, limit and before")
+            }
+        }
+    }
+
+    private static func kind(_ text: String) throws(APIError) -> EventSelection.Kind {
+        guard let kind = EventSelection.Kind(rawValue: text) else {
+            throw APIError(400, "BadQuery", "kind is push, task or conditions, not \"\(text)\".")
+        }
+        return kind
+    }
+}
+
+/// The query of a question about one push: nothing, or `device=<token>`.
+package struct PushQuery {
+    /// The device whose push of this name is meant; nil for the one that had it last.
+    package let device: DeviceToken?
+
+    /// - Throws: `APIError` that says what the query takes.
+    package init(_ query: ByteView) throws(APIError) {
+        guard !query.isEmpty else {
+            self.device = nil
+            return
+        }
+        guard query.starts(with: "device=") else {
+            throw APIError(400, "BadQuery", "A push takes the parameter device=<token> alone, once.")
+        }
+        guard let device = DeviceToken(hex: query.dropFirst("device=".utf8.count)) else { throw .badDeviceToken }
+        self.device = device
     }
 }

@@ -1,4 +1,5 @@
-import Wire
+import Engine
+package import Wire
 
 extension Operation {
     /// What operators have devices go through.
@@ -35,5 +36,28 @@ extension Operation {
         afterFailedStore: .refused
     ) { call throws(APIError) in
         .asked(.simulateExpiration(try call.device()))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Launches what is pending; an empty wake when nothing is, unless that is not wanted.
+    package static func simulateLaunch(_ device: Named<DeviceToken>, ofPendingAlone: Bool = false) -> EngineWork {
+        EngineWork(changing: device) { reach, device throws(APIError) in
+            switch reach.dispatcher.simulateLaunch(try reach.registered(device), ofPendingAlone: ofPendingAlone) {
+            case .launched: return .outcome(.accepted)
+            case .laneIsFull: throw .wakeInFlight
+            case .noWorker: throw .noWorker
+            case .notWaiting: throw .nothingPending
+            }
+        }
+    }
+
+    package static func simulateExpiration(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(changing: device) { reach, device throws(APIError) in
+            guard reach.dispatcher.simulateExpiration(device.index) else { throw .noWakeInFlight }
+            return .outcome(.accepted)
+        }
     }
 }

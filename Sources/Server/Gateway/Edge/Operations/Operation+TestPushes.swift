@@ -22,3 +22,22 @@ extension Operation {
         return .asked(.testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules)))
     }
 }
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Takes a push of an operator's, as one of a provider's.
+    package static func testPush(_ push: TestPush) -> EngineWork {
+        EngineWork(pushingTo: push.device, of: push.topic) { reach throws(APIError) in
+            let topic: [UInt8]
+            if let named = push.topic {
+                topic = named
+            } else {
+                let device = try reach.device(push.device)
+                topic = Array(reach.engine.topicName(reach.engine.topic(of: device.index)).utf8)
+            }
+            guard let token = push.device.pushed(of: topic, by: reach.caller) else { throw .unknownTopic }
+            return .push(push, to: token, of: topic)
+        }
+    }
+}

@@ -1,4 +1,6 @@
-import Wire
+import Engine
+import Policy
+package import Wire
 
 extension Operation {
     /// What operators do to what waits, topic by topic and device by device.
@@ -46,5 +48,49 @@ extension Operation {
         afterFailedStore: .refused
     ) { call throws(APIError) in
         .asked(.cancelPending(try call.device()))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Has a topic launch nothing by itself, or again what waits.
+    package static func pauseTopic(topic name: [UInt8], _ isPaused: Bool) -> EngineWork {
+        EngineWork(.pause(topic: name, isPaused)) { reach throws(APIError) in
+            let topic = try reach.topic(name)
+            reach.dispatcher.setPaused(topic, isPaused)
+            return .outcome(.paused(topic: reach.engine.topicName(topic), isPaused))
+        }
+    }
+
+    /// The push that waits, as whoever sent it would know it again.
+    package static func pendingPush(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { reach, device throws(APIError) in
+            guard let (push, content) = reach.engine.pendingPush(device.index) else { throw .nothingPending }
+            let offset = reach.workspace.offset
+            var writer = JSONWriter()
+            writer.beginObject()
+            writer.key("apnsID")
+            writer.hex { content.apnsID.write(to: &$0) }
+            writer.key("priority")
+            writer.integer(push.priority.rawValue)
+            writer.key("receivedAt")
+            writer.moment(push.receivedAt, offset)
+            writer.key("expiresAt")
+            writer.moment(push.expiry, offset)
+            writer.key("collapseID")
+            writer.optional(content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
+            writer.key("payload")
+            writer.raw(content.payload)
+            writer.endObject()
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// Drops the push that waits.
+    package static func cancelPending(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(changing: device) { reach, device in
+            .outcome(.dropped(reach.dispatcher.cancelPending(device.index) ? 1 : 0))
+        }
     }
 }

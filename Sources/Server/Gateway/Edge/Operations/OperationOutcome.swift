@@ -5,7 +5,7 @@ package enum OperationOutcome {
     /// The request is answered at once.
     case answered(OperationAnswer)
     /// The engine is asked, in the name of the caller, and answers.
-    case asked(EngineVerb)
+    case asked(EngineWork)
     /// The engine is asked for a worker's stream, which begins with its answer.
     case subscribed(topic: [UInt8], SubscriptionRequest)
     /// A stream of what the gateway does begins.

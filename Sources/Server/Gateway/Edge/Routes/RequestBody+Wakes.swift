@@ -6,7 +6,7 @@ extension RequestBody {
     /// What a worker says of a wake that it is done with: `result` of a push, `success` of a task or a session.
     ///
     /// - Throws: `APIError` with reason `BadResult`.
-    static func report(_ body: ByteView) throws(APIError) -> WakeReport {
+    package static func report(_ body: ByteView) throws(APIError) -> WakeReport {
         if let report = self.shortReport(body) { return report }
         let object = try self.object(body, reason: "BadResult")
         switch (object["result"], object["success"]) {

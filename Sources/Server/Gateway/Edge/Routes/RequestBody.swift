@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// The small JSON bodies of the worker and admin API.
 package enum RequestBody {
@@ -13,7 +13,7 @@ package enum RequestBody {
     ///
     /// - Parameter reason: the code of the error if it is no such object.
     /// - Throws: `APIError` with that reason.
-    static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
+    package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
         switch JSONGate.judge(body) {
         case .notJSON, .notAnObject:
             throw APIError(400, reason, "The body is not a JSON object (RFC 8259); send one, as {\"key\": \"value\"}.")

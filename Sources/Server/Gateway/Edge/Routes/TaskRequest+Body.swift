@@ -1,10 +1,10 @@
-import Wire
+package import Wire
 
 extension TaskRequest {
     /// Reads the body of a submission.
     ///
     /// - Throws: `APIError` with reason `BadTaskRequest`.
-    init(_ object: JSONValue) throws(APIError) {
+    package init(_ object: JSONValue) throws(APIError) {
         self = try TaskRequestReader(object).request()
     }
 }
@@ -18,7 +18,7 @@ extension FinishedTransfers {
     /// Reads the body of a session's report.
     ///
     /// - Throws: `APIError` with reason `BadSession`.
-    init(_ object: JSONValue, session: String) throws(APIError) {
+    package init(_ object: JSONValue, session: String) throws(APIError) {
         let fields = ["finished", "id"]
         if let other = object.members.map(\.name).first(where: { !fields.contains($0) }) {
             throw APIError(400, "BadSession", "\(other) is not a field of a session; it takes finished and id.")

@@ -176,7 +176,7 @@ struct DeviceListing {
     let until: Int64
     /// The piece that is being read.
     var number: TransactionNumber?
-    private let asked: EngineRequest
+    let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
     private var after: DeviceToken?
     private var count = 0
@@ -184,19 +184,15 @@ struct DeviceListing {
     private var isAtEnd = false
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
-        self.asked = request
+        self.request = request
         self.subject = subject
         self.behind = behind
         self.until = until
         if case .devices(let question) = subject { self.after = question.after }
     }
 
-    /// The request, with where the rows end that were read for it.
-    var request: EngineRequest {
-        guard case .devices(var question) = self.subject, !self.isAtEnd else { return self.asked }
-        question.lastRead = self.examined == 0 ? nil : self.after
-        return self.asked.going(on: .devices(question))
-    }
+    /// The device that was read last, when there are more.
+    var lastRead: DeviceToken? { self.isAtEnd || self.examined == 0 ? nil : self.after }
 
     /// What is read next.
     ///

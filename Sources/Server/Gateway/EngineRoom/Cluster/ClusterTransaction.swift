@@ -95,8 +95,8 @@ final class ClusterTransaction {
     /// Whether a worker says in it how a wake ended.
     var hasReports: Bool {
         self.commands.contains { command in
-            guard case .request(let request) = command.work, case .report = request.verb else { return false }
-            return true
+            guard case .request(let request) = command.work else { return false }
+            return request.work.freesSlot
         }
     }
 

@@ -60,7 +60,7 @@ extension SharedGatewayEngine {
         if self.isSilent, request.afterFailedStore == .refused {
             return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
         }
-        switch request.needs {
+        switch request.work.rows {
         case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? self.workspace)
         case .topic(let name): self.subscribe(request, name)
         case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
@@ -263,7 +263,7 @@ extension SharedGatewayEngine {
 extension EngineRequest {
     /// The topic that is to be paused or resumed; an empty one where it is about something else.
     fileprivate var wishesPause: (topic: String, isPaused: Bool) {
-        guard case .pause(let topic, let isPaused) = self.needs else { return ("", false) }
+        guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
         return (topic.withByteView { $0.string }, isPaused)
     }
 }

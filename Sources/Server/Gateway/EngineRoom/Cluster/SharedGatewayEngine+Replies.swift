@@ -450,7 +450,7 @@ extension SharedGatewayEngine {
         let requests = self.subscriptions
         self.subscriptions = []
         for request in requests {
-            guard case .topic(let name) = request.needs else { continue }
+            guard case .topic(let name) = request.work.rows else { continue }
             self.subscribe(request, name)
         }
     }

@@ -177,8 +177,12 @@ extension SharedGatewayEngine {
     }
 
     /// Performs a request that needs no row, with its list if it has one.
-    private func answer(_ request: EngineRequest) {
-        self.requests.perform(request, self.workspace)
+    ///
+    /// - Parameter lastRead: the device that was read last for it, when there are more.
+    private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil) {
+        var workspace = self.workspace
+        workspace.lastRead = lastRead
+        self.requests.perform(request, workspace)
         while self.requests.isLongListNext {
             self.requests.writeNextLongList(self.workspace)
             self.letOut()
@@ -260,7 +264,7 @@ extension SharedGatewayEngine {
             }
             guard self.listings[0].take(loaded, devices) else { return true }
             let whole = self.listings.removeFirst()
-            try self.inMemory(whole.rows, loaded) { self.answer(whole.request) }
+            try self.inMemory(whole.rows, loaded) { self.answer(whole.request, lastRead: whole.lastRead) }
         } catch {
             if self.listings.first?.number == number { self.listings.removeFirst() }
             self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))

@@ -187,8 +187,8 @@ final class TransactionDesk {
         var conditions: [(device: DeviceToken, conditions: Conditions)] = []
         var seen: Set<DeviceToken> = []
         for command in commands {
-            guard case .request(let request) = command.work, request.mayChangeConditions,
-                case .row(.device(let token)) = request.needs, seen.insert(token).inserted
+            guard case .request(let request) = command.work, case .row(.device(let token)) = request.work.rows,
+                seen.insert(token).inserted
             else { continue }
             let before = self.engine.find(token).map { self.engine.conditions(of: $0) } ?? Conditions()
             conditions.append((token, before))
@@ -202,9 +202,9 @@ final class TransactionDesk {
         _ transaction: ClusterTransaction
     ) {
         for (token, conditions) in before {
-            guard let device = self.engine.find(token), self.engine.conditions(of: device) != conditions else {
-                continue
-            }
+            guard let device = self.engine.find(token), self.engine.identity(device).isRegistered,
+                self.engine.conditions(of: device) != conditions
+            else { continue }
             transaction.step.conditions.append((token, self.engine.topic(of: device)))
         }
     }
@@ -221,8 +221,8 @@ final class TransactionDesk {
             names.insert(topic.string)
             devices.insert(device)
         }
-        // Devices that will be there, and registered ones that will not.
-        var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
+        // Devices that will be there, and those that a request before may have removed.
+        var (added, changed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
             case .push(let queued):
@@ -232,26 +232,38 @@ final class TransactionDesk {
                 else { continue }
                 queued.bytes.withByteView { note($0[0..<Int(push.topicCount)], push.token) }
             case .request(let request):
-                if case .unregister(let device) = request.verb { removed.insert(device.rowName) }
-                if case .testPush(let push) = request.verb, let topic = push.topic, configuration.openRegistration,
-                    self.engine.find(push.device.rowName) == nil, added.insert(push.device.rowName).inserted
+                guard case .row(.device(let token)) = request.work.rows else { continue }
+                if let topic = request.work.newTopic,
+                    self.mayBeNew(token, topic, &added, hasChanged: changed.contains(token), configuration)
                 {
-                    topic.withByteView { note($0, push.device.rowName) }
+                    topic.name.withByteView { note($0, token) }
                 }
-                guard case .register(let token, let topic) = request.verb else { continue }
-                guard added.insert(token).inserted || removed.contains(token) else { continue }
-                if let device = self.engine.find(token), self.engine.identity(device).isRegistered,
-                    !removed.contains(token)
-                {
-                    continue
-                }
-                topic.withByteView { note($0, token) }
+                changed.insert(token)
             case .lose, .loseOn: break
             }
         }
         guard !names.isEmpty else { return NeededTopics() }
         let room = max(0, configuration.topicsMax - self.engine.topicCount)
         return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
+    }
+
+    /// Whether a device may come to be of a topic that is to be there then.
+    ///
+    /// - Parameter hasChanged: whether a request before it may have removed the device.
+    private func mayBeNew(
+        _ token: DeviceToken,
+        _ topic: NewTopic,
+        _ added: inout Set<DeviceToken>,
+        hasChanged: Bool,
+        _ configuration: EngineConfiguration
+    ) -> Bool {
+        let device = self.engine.find(token)
+        if topic.isOfPush {
+            return configuration.openRegistration && device == nil && added.insert(token).inserted
+        }
+        if hasChanged { return true }
+        guard added.insert(token).inserted else { return false }
+        return device.map { !self.engine.identity($0).isRegistered } ?? true
     }
 
     // MARK: Ends

@@ -96,7 +96,7 @@ package final class CommitDesk {
     private func refuseEverything(of group: StepGroup, _ error: APIError) {
         for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
         self.refuse(&group.effects.webhooks, error)
-        for question in group.history.questions { self.stage.answer(question.reply, .refused(error)) }
+        for question in group.history.questions { self.stage.answer(question.request.reply, .refused(error)) }
         group.history.removeAll()
         group.watched.removeAll()
         group.records.removeAll()

@@ -56,8 +56,8 @@ package final class PushDesk {
     }
 
     /// Takes a push of an operator's, of this topic.
-    func take(_ push: TestPush, of topic: [UInt8], reply: StreamAddress, _ workspace: Workspace) -> PushedAnswer {
-        let (command, bytes) = push.command(topic, reply: reply)
+    func take(_ push: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushedAnswer {
+        let (command, bytes) = push.command(to: token, of: topic)
         let answer = bytes.withByteView { bytes in
             guard let reason = push.refusal else { return self.take(command, bytes, workspace) }
             return self.refuse(command, reason, bytes[0..<topic.count], workspace)

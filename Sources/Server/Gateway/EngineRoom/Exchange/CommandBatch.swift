@@ -2,13 +2,6 @@ import Engine
 import Platform
 package import Wire
 
-/// Pushes that came to the engine together, and when.
-struct PushArrival: BitwiseCopyable {
-    /// When they left their loop, by the monotonic clock in microseconds.
-    let at: Int64
-    let count: Int64
-}
-
 /// What one loop has for the engine from one turn, in order.
 ///
 /// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.

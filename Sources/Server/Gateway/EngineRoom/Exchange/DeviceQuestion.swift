@@ -17,8 +17,6 @@ package struct DeviceQuestion: Hashable, Sendable {
     package var limit = Self.limitUsual
     /// Only devices behind this one.
     package var after: DeviceToken?
-    /// The device that was looked at last, when others read the rows and not all there are.
-    var lastRead: DeviceToken?
 
     package init() {}
 

@@ -1,6 +1,6 @@
 package import Engine
 package import Platform
-package import Policy
+import Policy
 package import Wire
 
 /// What a loop has for the engine besides pushes.
@@ -27,7 +27,7 @@ package enum EngineCommand: Sendable {
     /// Whether it takes the engine no longer than a push.
     var isBrief: Bool {
         switch self {
-        case .request(let request): request.verb.isBrief
+        case .request(let request): request.work.isBrief
         case .rejected: true
         case .streamEnded, .streamPaused, .slotsChanged, .lost, .webhookChanged, .configure, .workersAsked, .drain:
             false
@@ -43,86 +43,18 @@ package final class EngineRequest: Sendable {
     /// Whose topics alone it reaches.
     package let caller: Caller
     package let afterFailedStore: AfterFailedStore
-    package let verb: EngineVerb
+    package let work: EngineWork
 
-    package init(reply: StreamAddress, caller: Caller, afterFailedStore: AfterFailedStore, _ verb: EngineVerb) {
+    package init(reply: StreamAddress, caller: Caller, afterFailedStore: AfterFailedStore, _ work: EngineWork) {
         self.reply = reply
         self.caller = caller
         self.afterFailedStore = afterFailedStore
-        self.verb = verb
+        self.work = work
     }
 
-    /// Another wish for the same caller, who goes on waiting.
-    func going(on verb: EngineVerb) -> EngineRequest {
-        EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, verb)
-    }
-}
-
-/// What the engine does for a caller who waits for its answer.
-package enum EngineVerb: Sendable {
-    case subscribe(topic: [UInt8], SubscriptionRequest)
-    case report(Named<WakeID>, WakeReport)
-    /// How far a continued task is.
-    case progress(Named<WakeID>, TaskProgress)
-    /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
-    case extend(Named<WakeID>, milliseconds: Int64?)
-    /// Gives back a wake that the worker could not begin, with what it says about that.
-    case release(Named<WakeID>, reason: String)
-    /// No more wakes for a stream, which ends after its last.
-    case drainStream(StreamAddress)
-    case register(DeviceToken, topic: [UInt8])
-    case unregister(Named<DeviceToken>)
-    case conditions(Named<DeviceToken>, ConditionsReport)
-    case submitTask(Named<DeviceToken>, TaskRequest)
-    /// Drops the request of an identifier; nil for every request of the device.
-    case cancelTask(Named<DeviceToken>, identifier: String?)
-    case transfersFinished(Named<DeviceToken>, FinishedTransfers)
-    /// What waits and runs of one device.
-    case listTasks(Named<DeviceToken>)
-    /// What waits and runs of all devices.
-    case tasks(TaskQuestion)
-    /// Devices, in the order of their tokens.
-    case devices(DeviceQuestion)
-    /// What connected streams of a topic offer.
-    case resources(topic: [UInt8])
-    case simulateTaskLaunch(Named<DeviceToken>, identifier: String)
-    case simulateTaskExpiration(Named<DeviceToken>, identifier: String)
-    /// Launches what is pending; an empty wake when nothing is, unless that is not wanted.
-    case simulateLaunch(Named<DeviceToken>, ofPendingAlone: Bool = false)
-    /// Has a topic launch nothing by itself, or again what waits.
-    case pauseTopic(topic: [UInt8], Bool)
-    /// Takes a push of an operator's, as one of a provider's.
-    indirect case testPush(TestPush)
-    /// The push that waits, with its payload.
-    case pendingPush(Named<DeviceToken>)
-    /// Drops the push that waits.
-    case cancelPending(Named<DeviceToken>)
-    case simulateExpiration(Named<DeviceToken>)
-    case explain(Named<DeviceToken>)
-    /// The last pushes to a device.
-    case devicePushes(Named<DeviceToken>)
-    /// What happened to a device.
-    case deviceEvents(Named<DeviceToken>, EventSelection)
-    /// What would have become of a device's pushes under another policy.
-    case whatIf(Named<DeviceToken>, WhatIf)
-    /// Pushes to all devices, the newest first.
-    case pushes(PushQuestion)
-    /// What the history has found of those, to be shown with the devices.
-    case listedPushes(PushListing)
-    /// The way of a push, to one device if one is named.
-    case push(APNsID, device: DeviceToken?)
-    case statistics
-    case topicStatistics(topic: [UInt8])
-    case topics
-    case readiness
-    case metrics(GatewayFigures)
-
-    /// Whether it is about one wake or one device, and takes the engine no longer than a push.
-    var isBrief: Bool {
-        switch self {
-        case .report, .progress, .extend, .release, .register: true
-        case _: false
-        }
+    /// Other work for the same caller, who goes on waiting.
+    func going(on work: EngineWork) -> EngineRequest {
+        EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, work)
     }
 }
 

@@ -47,10 +47,11 @@ package struct TestPush: Sendable {
     }
 
     /// The push as it comes to an engine, and what follows it.
-    func command(_ topic: [UInt8], reply: StreamAddress) -> (command: PushCommand, bytes: [UInt8]) {
+    func command(to token: DeviceToken, of topic: [UInt8]) -> (command: PushCommand, bytes: [UInt8]) {
         let command = PushCommand(
-            reply: reply,
-            token: self.device.rowName,
+            // Its reply is the answer of the operation.
+            reply: .webhookReport(0),
+            token: token,
             apnsID: self.apnsID,
             isNamedByClient: false,
             expiration: self.expiration,

@@ -6,13 +6,13 @@ import Wire
 
 /// Every metric of the engine, and the figures of those who know others.
 struct EngineMetrics {
-    let workspace: Workspace
-    let records: GatewayRecords
-    let limits: LimitCounts
-    /// How the webhooks are, by topic.
-    let webhooks: [String: WebhookStatus]
-    let isDraining: Bool
-    let commitTimes: CommitTimes
+    private let workspace: Workspace
+    private let room: RoomState
+
+    init(_ reach: Reach) {
+        self.workspace = reach.workspace
+        self.room = reach.room
+    }
 
     private var engine: EmbeddedEngine { self.workspace.engine }
 
@@ -34,7 +34,7 @@ struct EngineMetrics {
 
     private func writePushes(to text: inout MetricsText) {
         let books = self.engine.totalsShown
-        let rejected = self.records.rejectionsShown.total
+        let rejected = self.room.records.rejectionsShown.total
         text.value(.pushesAccepted, books.accepted)
         text.value(.pushesNoWake, books.noWake)
         text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
@@ -85,7 +85,7 @@ struct EngineMetrics {
     }
 
     private func webhookCount(_ state: String) -> Int64 {
-        Int64(self.webhooks.values.count { $0.state.name == state })
+        Int64(self.room.webhooks.values.count { $0.state.name == state })
     }
 
     /// The topics that are shown by name, and the others together.
@@ -111,18 +111,18 @@ struct EngineMetrics {
     }
 
     private func writeGateway(_ figures: GatewayFigures, to text: inout MetricsText) {
-        let times = self.commitTimes
+        let times = self.room.commitTimes()
         text.histogram(.commitDuration, times.commits, unitsPerBase: 1_000_000)
         text.histogram(.commitPushes, times.pushes, unitsPerBase: 1)
         text.histogram(.admitToDurable, times.admitToDurable, unitsPerBase: 1_000_000)
         text.value(.storeFailed, self.workspace.failure.map { $0.isPassing ? 0 : 1 } ?? 0)
-        text.value(.lossAccepted, self.records.acceptedLoss == nil ? 0 : 1)
+        text.value(.lossAccepted, self.room.records.acceptedLoss == nil ? 0 : 1)
         self.writeCluster(to: &text)
-        text.values(.limitsMet, self.limits.all(self.workspace.dispatcher).map { ($0.name, $0.count) })
+        text.values(.limitsMet, self.room.limits.all(self.workspace.dispatcher).map { ($0.name, $0.count) })
         text.values(.connections, figures.connections.map { ("\($0.role)", Int64($0.count)) })
-        text.value(.draining, self.isDraining ? 1 : 0)
+        text.value(.draining, self.room.isDraining ? 1 : 0)
         if let expiry = figures.certificateExpiry { text.value(.certificateExpiry, expiry) }
-        text.value(.countingSince, self.records.countingSince / 1000)
+        text.value(.countingSince, self.room.records.countingSince / 1000)
         text.values(.buildInfo, [(wakeGateVersion, 1)])
     }
 }
@@ -149,5 +149,72 @@ extension ProcessFigures {
         text.value(.maxDescriptors, self.descriptorsMax)
         text.fraction(.processorTime, self.processorSeconds)
         text.fraction(.startTime, Double(startedAt) / 1000)
+    }
+}
+
+/// Every metric of background tasks and sessions.
+struct TaskMetrics {
+    let engine: EmbeddedEngine
+    let dispatcher: Dispatcher
+
+    /// All of it, in the order of `Metric.ofTasks`.
+    func write(to text: inout MetricsText) {
+        self.writeRequests(to: &text)
+        self.writeSessions(to: &text)
+        self.writeWakes(to: &text)
+    }
+
+    private func writeRequests(to text: inout MetricsText) {
+        let books = self.engine.totalsShown
+        let requests = books.requests
+        text.values(.tasksSubmitted, Self.byKind(requests.submitted))
+        text.values(.tasksRefused, TaskRefusal.allCases.map { ($0.rawValue, requests.refused[$0]) })
+        text.value(.tasksReplaced, requests.replaced)
+        text.value(.tasksCancelled, requests.cancelled)
+        text.values(.tasksDiscarded, Self.byReason(requests.discarded))
+        text.values(.tasksWaiting, Self.byKind(requests.waiting))
+        text.values(.tasksInFlight, Self.byKind(requests.inFlight))
+        text.value(.tasksStalled, Int64(self.dispatcher.stalledTaskCount))
+        text.value(.taskProgressReports, self.dispatcher.progressReports)
+        text.values(.tasksHeld, Hold.ofTasks.map { ("\($0.name)", requests.held[$0]) })
+        text.value(.tasksUnaccounted, requests.submitted.sum - books.requestsAccountedFor)
+        text.value(.taskMemory, Int64(self.engine.taskBytes))
+        text.value(.taskMemoryMax, Int64(self.engine.taskBytesMax))
+    }
+
+    private func writeSessions(to text: inout MetricsText) {
+        let sessions = self.engine.totalsShown.sessions
+        text.value(.sessionsFinished, sessions.finished)
+        text.value(.sessionsRefused, sessions.refused)
+        text.value(.sessionsCompleted, sessions.completed)
+        text.values(.sessionsDiscarded, Self.byReason(sessions.discarded))
+        text.value(.sessionsWaiting, sessions.waiting)
+        text.value(.sessionsInFlight, sessions.inFlight)
+        text.value(.sessionsUnaccounted, sessions.finished - sessions.accountedFor)
+    }
+
+    private func writeWakes(to text: inout MetricsText) {
+        let books = self.engine.totalsShown.tasks
+        let times = self.engine.times
+        text.values(.taskWakesLaunched, TaskKind.allCases.map { ($0.rawValue, books.launched[$0]) })
+        text.values(
+            .taskWakesEnded,
+            byLabels: TaskKind.allCases.flatMap { kind in
+                TaskOutcome.allCases.map { ([kind.rawValue, $0.rawValue], books[kind][$0]) }
+            }
+        )
+        text.histograms(
+            .taskWakeDuration,
+            TaskKind.allCases.map { ($0.rawValue, times[$0]) },
+            unitsPerBase: 1000
+        )
+    }
+
+    private static func byKind(_ counts: PerCase<TaskKind>) -> [(label: String, value: Int64)] {
+        TaskKind.requestable.map { ($0.rawValue, counts[$0]) }
+    }
+
+    private static func byReason(_ counts: PerCase<DiscardReason>) -> [(label: String, value: Int64)] {
+        DiscardReason.ofTasks.map { ($0.rawValue, counts[$0]) }
     }
 }
