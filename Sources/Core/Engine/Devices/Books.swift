@@ -122,6 +122,11 @@ package protocol CountedCase: CaseIterable, Hashable, Sendable where AllCases ==
     var place: Int { get }
 }
 
+extension CountedCase {
+    // Too slow for what is counted with each push, which says its place itself.
+    package var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
 extension CountedCase where Self: StoredCase {
     // Codes count from 1.
     package var place: Int { Int(self.storedCode) - 1 }
@@ -150,19 +155,7 @@ package struct PerCase<Case: CountedCase>: Hashable, Sendable {
     package static func -= (left: inout Self, right: Self) { left.counts &-= right.counts }
 }
 
-extension DiscardReason: CountedCase {
-    package var place: Int {
-        switch self {
-        case .expired: 0
-        case .exhausted: 1
-        case .forceQuit: 2
-        case .unregistered: 3
-        case .cancelled: 4
-        case .replaced: 5
-        }
-    }
-}
-
+extension DiscardReason: CountedCase {}
 extension WakeOutcome: CountedCase {}
 extension TaskKind: CountedCase {}
 extension TaskOutcome: CountedCase {}
@@ -289,7 +282,7 @@ extension Books {
         body(8, &self.registered)
         self.discarded.visit(1, DiscardReason.ofPushes) { body($0, &$1) }
         self.results.visit(2) { body($0, &$1) }
-        for hold in Hold.ofPushes { body(3 << 8 | UInt16(hold.pushCode), &self.held[hold]) }
+        self.held.visit(3, Hold.pushCodes) { body($0, &$1) }
         self.stock.visit(body)
         self.tasks.launched.visit(4) { body($0, &$1) }
         for kind in TaskKind.allCases { self.tasks[kind].visit(16 + kind.storedCode) { body($0, &$1) } }
@@ -315,7 +308,7 @@ extension TaskBooks {
         self.discarded.visit(7, DiscardReason.ofTasks) { body($0, &$1) }
         self.waiting.visit(8) { body($0, &$1) }
         self.inFlight.visit(9) { body($0, &$1) }
-        for hold in Hold.ofTasks { body(10 << 8 | UInt16(hold.taskCode), &self.held[hold]) }
+        self.held.visit(10, Hold.taskCodes) { body($0, &$1) }
     }
 }
 

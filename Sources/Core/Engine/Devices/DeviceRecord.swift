@@ -475,7 +475,7 @@ extension AnsweredPush {
         buffer.appendLittleEndian(self.apnsID.second)
         buffer.appendLittleEndian(self.apnsID.upperCase)
         buffer.append(self.disposition.storedCode)
-        buffer.append(self.held?.pushCode ?? Self.noHold)
+        buffer.append(self.held.map { Hold.pushCodes.code($0) } ?? Self.noHold)
         buffer.appendLittleEndian(self.at.milliseconds)
         buffer.appendLittleEndian((self.eligibleAt ?? Self.noMoment).milliseconds)
     }
@@ -485,7 +485,7 @@ extension AnsweredPush {
         guard let disposition = Disposition(storedCode: reader.integer()) else { return nil }
         self.disposition = disposition
         let held: UInt8 = reader.integer()
-        self.held = Hold(pushCode: held)
+        self.held = Hold.pushCodes.element(code: held)
         guard self.held != nil || held == Self.noHold else { return nil }
         self.at = reader.moment()
         let eligibleAt = Instant(milliseconds: reader.integer())

@@ -69,22 +69,6 @@ package enum EngineLimit: String, Sendable, CaseIterable {
 
 extension EngineLimit: CountedCase {
     package typealias Counts = SIMD16<Int64>
-
-    package var place: Int {
-        switch self {
-        case .devicesMax: 0
-        case .devicesPerTopicMax: 1
-        case .topicsMax: 2
-        case .pushesPerDeviceMax: 3
-        case .pendingBytesMax: 4
-        case .pendingTopicPercentMax: 5
-        case .wakeBytesPerStreamMax: 6
-        case .streamsPerDeviceMax: 7
-        case .taskRequestsMax: 8
-        case .taskBytesMax: 9
-        case .taskTopicPercentMax: 10
-        }
-    }
 }
 
 extension Refusal {

@@ -245,7 +245,7 @@ extension DerivedState {
         buffer.append(flags.rawValue)
         if flags.contains(.policy) { buffer.appendLittleEndian(self.policy) }
         if let due = self.due { buffer.appendLittleEndian(due.milliseconds) }
-        if let held = self.held { buffer.append(held.pushCode) }
+        if let held = self.held { buffer.append(Hold.pushCodes.code(held)) }
         if self.isReady { buffer.appendLittleEndian(self.readySince) }
         if flags.contains(.rate) {
             buffer.appendLittleEndian(self.rateWindowStart)
@@ -271,7 +271,7 @@ extension DerivedState {
         if flags.contains(.policy) { self.policy = reader.integer() }
         if flags.contains(.due) { self.due = Instant(milliseconds: reader.integer()) }
         if flags.contains(.held) {
-            guard let held = Hold(pushCode: reader.integer()) else { return nil }
+            guard let held = Hold.pushCodes.element(code: reader.integer()) else { return nil }
             self.held = held
         }
         if self.isReady { self.readySince = reader.integer() }
@@ -294,11 +294,8 @@ extension DerivedState {
 }
 
 extension TaskGauges {
-    /// The holds in the order in which they are stored, which never changes. A pause is of a topic, and no device has a
-    /// count of it.
-    private static let storedHolds: [Hold] = [
-        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
-    ]
+    /// A pause is of a topic, and no device has a count of it.
+    private static let storedHolds = Hold.taskCodes.filter { $0 != .paused }
 
     fileprivate func store(to buffer: inout ByteBuffer) {
         for kind in TaskKind.allCases {

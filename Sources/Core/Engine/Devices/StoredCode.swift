@@ -96,69 +96,19 @@ extension DiscardReason {
     package static let ofRequests: [DiscardReason] = [.replaced, .cancelled, .exhausted, .forceQuit, .unregistered]
 }
 
-extension TaskRefusal: StoredCase {
-    package var storedCode: UInt8 {
-        switch self {
-        case .notPermitted: 1
-        case .unavailable: 2
-        case .notForeground: 3
-        case .tooManyPendingTaskRequests: 4
-        case .immediateRunIneligible: 5
-        }
-    }
-}
-
 extension Disposition: StoredCase {
-    package var storedCode: UInt8 {
-        switch self {
-        case .launched: 1
-        case .scheduled: 2
-        case .coalesced: 3
-        case .discarded: 4
-        case .noWake: 5
-        }
-    }
+    package var storedCode: UInt8 { self.rawValue + 1 }
 }
 
-/// Records keep holds of pushes and of tasks by codes of their own.
+/// Records keep holds of pushes and of tasks by codes of their own, which are places in these lists, from 1 on.
 extension Hold {
-    /// The code of a hold that a push can have; 0 for others.
-    var pushCode: UInt8 {
-        switch self {
-        case .forceQuit: 1
-        case .backgroundRefresh: 2
-        case .network: 3
-        case .thermal: 4
-        case .battery: 5
-        case .priority: 6
-        case .worker: 7
-        case .paused: 8
-        case .active, .power, .lowPower, .usage: 0
-        }
-    }
-
-    init?(pushCode: UInt8) {
-        guard let found = Self.ofPushes.first(where: { $0.pushCode == pushCode }) else { return nil }
-        self = found
-    }
-
-    /// The code of a hold that a task can have; 0 for others.
-    var taskCode: UInt8 {
-        switch self {
-        case .forceQuit: 1
-        case .backgroundRefresh: 2
-        case .active: 3
-        case .network: 4
-        case .power: 5
-        case .lowPower: 6
-        case .thermal: 7
-        case .battery: 8
-        case .usage: 9
-        case .worker: 10
-        case .paused: 11
-        case .priority: 0
-        }
-    }
+    static let pushCodes: [Hold] = [
+        .forceQuit, .backgroundRefresh, .network, .thermal, .battery, .priority, .worker, .paused,
+    ]
+    static let taskCodes: [Hold] = [
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
+        .paused,
+    ]
 }
 
 extension Conditions.AppState: StoredCase {

@@ -135,21 +135,15 @@ package struct Holds: OptionSet, Hashable, Sendable {
     }
 
     package init(_ hold: Hold) {
-        // Records keep these bits.
-        let place: UInt16? =
-            switch hold {
-            case .forceQuit: 0
-            case .backgroundRefresh: 1
-            case .active: 2
-            case .network: 3
-            case .power: 4
-            case .lowPower: 5
-            case .thermal: 6
-            case .battery: 7
-            case .usage: 8
-            case .paused, .priority, .worker: nil
-            }
-        self.rawValue = place.map { 1 << $0 } ?? 0
+        self.rawValue = Self.places.firstIndex(of: hold).map { 1 << UInt16($0) } ?? 0
+    }
+
+    /// The place of each hold's bit, which records keep.
+    private static let places: [Hold] = [
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage,
+    ]
+    package init(_ holds: [Hold]) {
+        self = holds.reduce(into: []) { $0.insert(Holds($1)) }
     }
 
     /// The holds that a task can have by its device's conditions.
@@ -165,13 +159,6 @@ extension DeviceLanes {
     /// Every hold that keeps `task` back at `now`, the first first.
     package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [Hold] {
         Hold.ofTasks.filter { self.applies($0, to: task, at: now, parameters) }
-    }
-
-    /// Every hold that keeps `task` back at `now`.
-    package func holds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Holds {
-        Hold.ofTasks.reduce(into: []) { holds, hold in
-            if self.applies(hold, to: task, at: now, parameters) { holds.insert(Holds(hold)) }
-        }
     }
 
     private func applies(

@@ -113,7 +113,7 @@ extension DeviceLanes {
         defer { self.tasks.left() }
         switch outcome {
         case .success:
-            if wake.task.kind != .continued { self.device.penaltyCleared() }
+            if wake.task.kind != .continued { self.device.penalty = 0 }
             return .ended(wake.task)
         case .failure: break
         case .interrupted, .cancelled: return .ended(wake.task)
@@ -123,7 +123,7 @@ extension DeviceLanes {
         case .lost:
             switch wake.charge {
             case .nothing: break
-            case .short(let before): self.device.chargeTakenBack(before)
+            case .short(let before): self.device.spacing = before
             case .processing(let lastBefore): self.tasks.lastProcessing = lastBefore
             }
             if takingBackAttempt { wake.task.attempts -= 1 }
@@ -223,7 +223,7 @@ extension DeviceLanes {
             case .continued where isQuit: return true
             case .continued, .processing:
                 let harmless = wake.tolerated.union(Holds(.usage))
-                return !self.holds(wake.task, at: now, parameters).isSubset(of: harmless)
+                return !Holds(self.allHolds(wake.task, at: now, parameters)).isSubset(of: harmless)
             }
         }
         self.tasks.inFlight.removeAll { action.ended.contains($0) }
@@ -241,7 +241,7 @@ extension DeviceLanes {
         self.tasks = fresh
         for index in self.tasks.inFlight.indices {
             // That nothing was reported yet ends nothing.
-            let held = self.holds(self.tasks.inFlight[index].task, at: now, parameters)
+            let held = Holds(self.allHolds(self.tasks.inFlight[index].task, at: now, parameters))
             self.tasks.inFlight[index].tolerated.formUnion(held)
             self.tasks.inFlight[index].isOfRemovedDevice = true
             self.tasks.inFlight[index].charge = .nothing

@@ -194,7 +194,7 @@ extension DeviceLanes {
             return .notWaiting
         }
         guard !self.isFull(task.kind.lane, parameters) else { return .laneIsFull }
-        let tolerated = self.holds(task, at: now, parameters)
+        let tolerated = Holds(self.allHolds(task, at: now, parameters))
         let taken = self.takeWaiting(task.arrival)
         return .launched(self.wake(taken, at: now, charge: .nothing, tolerated: tolerated, parameters))
     }

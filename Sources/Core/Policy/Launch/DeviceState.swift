@@ -6,9 +6,9 @@
 ///
 /// Its parts lie in the order in which alignment wastes the fewest bytes: a gateway has one of each device in memory.
 package struct DeviceState: Hashable, Sendable {
-    package private(set) var spacing = Spacing()
+    package internal(set) var spacing = Spacing()
     /// How often the interval is doubled.
-    package private(set) var penalty: UInt8 = 0
+    package internal(set) var penalty: UInt8 = 0
     /// The wake whose outcome is awaited, if any.
     package private(set) var inFlight: WakeInFlight?
     package private(set) var conditions = Conditions()
@@ -263,16 +263,6 @@ extension DeviceState {
     /// A wake was not completed in time.
     mutating func penaltyRaised(_ parameters: Parameters) {
         self.penalty = max(self.penalty, min(self.penalty + 1, parameters.maxPenalty))
-    }
-
-    /// A wake was a success.
-    mutating func penaltyCleared() {
-        self.penalty = 0
-    }
-
-    /// A launch that was charged never happened: what it cost is `spacing` again.
-    mutating func chargeTakenBack(_ spacing: Spacing) {
-        self.spacing = spacing
     }
 
     /// A launch of `priority` costs what it costs in the background.
