@@ -7,6 +7,15 @@ package struct OutcomeLine: Hashable, Sendable {
         case launch(coalesced: UInt32, attempt: UInt32)
         case result(WakeOutcome)
         case discard(DiscardReason)
+
+        fileprivate var name: StaticString {
+            switch self {
+            case .push: "push"
+            case .launch: "launch"
+            case .result: "result"
+            case .discard: "discard"
+            }
+        }
     }
 
     /// What the provider is told of its push.
@@ -21,39 +30,17 @@ package struct OutcomeLine: Hashable, Sendable {
 
     /// The line as a JSON object, without a line end.
     package var json: String {
-        JSONWriter.line(at: self.moment, device: self.device) { self.writeEvent(&$0) }
-    }
-
-    private func writeEvent(_ writer: inout JSONWriter) {
-        switch self.event {
-        case .push(let disposition):
-            writer.string("push")
-            self.writeName(&writer)
-            writer.key("disposition")
-            writer.string(disposition.rawValue)
-        case .launch(let coalesced, let attempt):
-            writer.string("launch")
-            self.writeName(&writer)
-            writer.key("coalesced")
-            writer.integer(coalesced)
-            writer.key("attempt")
-            writer.integer(attempt)
-        case .result(let outcome):
-            writer.string("result")
-            self.writeName(&writer)
-            writer.key("result")
-            writer.string(outcome.rawValue)
-        case .discard(let reason):
-            writer.string("discard")
-            self.writeName(&writer)
-            writer.key("reason")
-            writer.string(reason.rawValue)
+        JSONWriter.line(at: self.moment, device: self.device, self.event.name) { writer in
+            writer.member("apnsID", self.apnsID)
+            switch self.event {
+            case .push(let disposition): writer.member("disposition", disposition.rawValue)
+            case .launch(let coalesced, let attempt):
+                writer.member("coalesced", UInt64(coalesced))
+                writer.member("attempt", UInt64(attempt))
+            case .result(let outcome): writer.member("result", outcome.rawValue)
+            case .discard(let reason): writer.member("reason", reason.rawValue)
+            }
         }
-    }
-
-    private func writeName(_ writer: inout JSONWriter) {
-        writer.key("apnsID")
-        writer.string(self.apnsID)
     }
 }
 
@@ -73,6 +60,15 @@ package struct TaskLine: Hashable, Sendable {
         case launch(TaskKind, transfers: UInt64, attempt: UInt32)
         case result(TaskOutcome)
         case discard(DiscardReason)
+
+        fileprivate var name: StaticString {
+            switch self {
+            case .submit: "submit"
+            case .launch: "launch"
+            case .result: "result"
+            case .discard: "discard"
+            }
+        }
     }
 
     /// What the submitter is told of a request.
@@ -97,48 +93,20 @@ package struct TaskLine: Hashable, Sendable {
 
     /// The line as a JSON object, without a line end.
     package var json: String {
-        JSONWriter.line(at: self.moment, device: self.device) { self.writeEvent(&$0) }
-    }
-
-    private func writeEvent(_ writer: inout JSONWriter) {
-        switch self.event {
-        case .submit(let disposition):
-            writer.string("submit")
-            self.writeSubject(&writer)
-            writer.key("disposition")
-            writer.string(disposition.name)
-        case .launch(let kind, let transfers, let attempt):
-            writer.string("launch")
-            writer.key("kind")
-            writer.string(kind.rawValue)
-            self.writeSubject(&writer)
-            if case .session = self.subject {
-                writer.key("count")
-                writer.integer(transfers)
+        JSONWriter.line(at: self.moment, device: self.device, self.event.name) { writer in
+            if case .launch(let kind, _, _) = self.event { writer.member("kind", kind.rawValue) }
+            switch self.subject {
+            case .task(let identifier): writer.member("task", identifier)
+            case .session(let name): writer.member("session", name)
             }
-            writer.key("attempt")
-            writer.integer(attempt)
-        case .result(let outcome):
-            writer.string("result")
-            self.writeSubject(&writer)
-            writer.key("result")
-            writer.string(outcome.rawValue)
-        case .discard(let reason):
-            writer.string("discard")
-            self.writeSubject(&writer)
-            writer.key("reason")
-            writer.string(reason.rawValue)
-        }
-    }
-
-    private func writeSubject(_ writer: inout JSONWriter) {
-        switch self.subject {
-        case .task(let identifier):
-            writer.key("task")
-            writer.string(identifier)
-        case .session(let name):
-            writer.key("session")
-            writer.string(name)
+            switch self.event {
+            case .submit(let disposition): writer.member("disposition", disposition.name)
+            case .launch(_, let transfers, let attempt):
+                if case .session = self.subject { writer.member("count", transfers) }
+                writer.member("attempt", UInt64(attempt))
+            case .result(let outcome): writer.member("result", outcome.rawValue)
+            case .discard(let reason): writer.member("reason", reason.rawValue)
+            }
         }
     }
 }
@@ -191,20 +159,34 @@ struct TraceRequest {
 }
 
 extension JSONWriter {
-    /// One line of a simulation's output, without a line end: a JSON object that begins with a moment and a device.
-    ///
-    /// - Parameter writeEvent: appends the name of the event as a string, and then its members.
-    static func line(at moment: Instant, device: String, _ writeEvent: (inout JSONWriter) -> Void) -> String {
+    /// One line of a simulation's output, without a line end: a JSON object that begins with a moment, a device and an
+    /// event.
+    fileprivate static func line(
+        at moment: Instant,
+        device: String,
+        _ event: StaticString,
+        _ writeMembers: (inout JSONWriter) -> Void
+    ) -> String {
         var writer = JSONWriter()
         writer.beginObject()
         writer.key("t")
         moment.seconds.withByteView { writer.raw($0) }
-        writer.key("device")
-        writer.string(device)
+        writer.member("device", device)
         writer.key("event")
-        writeEvent(&writer)
+        writer.string(event)
+        writeMembers(&writer)
         writer.endObject()
         return writer.buffer.view.string
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ value: String) {
+        self.key(name)
+        self.string(value)
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ value: UInt64) {
+        self.key(name)
+        self.integer(value)
     }
 }
 

@@ -2,14 +2,14 @@
 struct SimulatedDevice {
     /// How and when a task in flight will be answered.
     struct TaskAnswer {
-        var answer: TaskScript.Answer
+        var answer: TaskScriptAnswer
         var moment: Instant
     }
 
     /// Something in flight whose end is due.
     enum DueEnd {
-        case push(WorkerScript.Answer)
-        case task(TaskWake, TaskScript.Answer)
+        case push(PushScriptAnswer)
+        case task(TaskWake, TaskScriptAnswer)
         /// A deadline passed.
         case expiry
     }
@@ -19,7 +19,7 @@ struct SimulatedDevice {
     /// How often pushes were launched, which selects the worker's next step.
     var launches = 0
     /// How and when the push in flight will be answered; nil when it will expire.
-    var answer: (answer: WorkerScript.Answer, moment: Instant)?
+    var answer: (answer: PushScriptAnswer, moment: Instant)?
     /// How often each identifier was launched.
     private var taskLaunches: [TaskName: Int] = [:]
     /// How often each session was.

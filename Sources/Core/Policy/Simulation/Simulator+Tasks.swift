@@ -63,7 +63,7 @@ extension Simulator {
 
     mutating func answered(
         _ wake: TaskWake,
-        _ answer: TaskScript.Answer,
+        _ answer: TaskScriptAnswer,
         _ device: Int,
         _ now: Instant,
         _ output: (Line) -> Void
@@ -161,17 +161,8 @@ extension Simulator {
     }
 }
 
-/// How the wakes of an identifier or a session end: its steps in turn, starting again after the last.
-struct TaskScript: Hashable, Sendable {
-    /// How a wake is answered.
-    enum Answer: String, Sendable, CaseIterable {
-        case success, failure
-        /// The worker's stream ends.
-        case lost
-        /// The worker never reports.
-        case none
-    }
-
+/// How wakes end: the steps of a script in turn, starting again after the last.
+struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
     struct Step: Hashable, Sendable {
         var answer: Answer
@@ -179,67 +170,35 @@ struct TaskScript: Hashable, Sendable {
         var delay: Int64
         /// Every how many milliseconds before that a continued task advances; nil is never.
         var advance: Int64?
-
-        init(_ answer: Answer, delay: Int64, advance: Int64? = nil) {
-            self.answer = answer
-            self.delay = delay
-            self.advance = advance
-        }
     }
 
     /// At least one.
     let steps: [Step]
 
     /// A worker that succeeds one second after each launch.
-    static let reliable = TaskScript([Step(.success, delay: 1000)])
-
-    init(_ steps: [Step]) {
-        precondition(!steps.isEmpty, "a script needs a step")
-        self.steps = steps
-    }
+    static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
 
     /// The answer to launch number `launch` of a device, from 0.
-    func step(_ launch: Int) -> Step {
-        self.steps[launch % self.steps.count]
-    }
+    func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
 }
 
-/// How the trace's worker answers: its steps in turn, starting again after the last.
-struct WorkerScript: Hashable, Sendable {
-    /// How a wake is answered.
-    enum Answer: String, Sendable, CaseIterable {
-        case newData, noData, failed
-        /// The worker's stream ends.
-        case lost
-        /// The worker never reports.
-        case none
-    }
-
-    /// One answer.
-    struct Step: Hashable, Sendable {
-        var answer: Answer
-        /// Milliseconds after the launch.
-        var delay: Int64
-
-        init(_ answer: Answer, delay: Int64) {
-            self.answer = answer
-            self.delay = delay
-        }
-    }
-
-    /// At least one.
-    let steps: [Step]
-
-    /// A worker that reports new data one second after each launch.
-    static let reliable = WorkerScript([Step(.newData, delay: 1000)])
-
-    init(_ steps: [Step]) {
-        precondition(!steps.isEmpty, "a worker needs a step")
-        self.steps = steps
-    }
-
-    /// The answer to a device's launch number `launch`, from 0.
-    func step(_ launch: Int) -> Step {
-        self.steps[launch % self.steps.count]
-    }
+/// How a wake is answered. Besides results there is `lost`, when the worker's stream ends, and `none`, which never comes.
+protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
+    /// What a reliable worker says.
+    static var success: Self { get }
 }
+
+/// How a push's wake is answered.
+enum PushScriptAnswer: String, ScriptedAnswer {
+    case newData, noData, failed, lost, none
+
+    static var success: Self { .newData }
+}
+
+/// How the wake of an identifier or a session is answered.
+enum TaskScriptAnswer: String, ScriptedAnswer {
+    case success, failure, lost, none
+}
+
+typealias WorkerScript = WakeScript<PushScriptAnswer>
+typealias TaskScript = WakeScript<TaskScriptAnswer>

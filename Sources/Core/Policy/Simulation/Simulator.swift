@@ -295,7 +295,7 @@ extension Simulator {
     }
 
     mutating func answered(
-        _ answer: WorkerScript.Answer,
+        _ answer: PushScriptAnswer,
         _ device: Int,
         _ now: Instant,
         _ output: (Line) -> Void

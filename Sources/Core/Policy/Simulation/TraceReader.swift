@@ -36,7 +36,7 @@ struct TraceReader {
             header.parameters = try Self.parameters(policy, line: object.line)
         }
         if let worker = object["worker"] {
-            header.worker = try Self.worker(worker, in: object)
+            header.worker = try Self.script(worker, "worker", in: object, "pair", 2...2, must: Self.stepRequirement)
         }
         if let tasks = object["tasks"] { header.tasks = try Self.tasks(tasks, line: object.line) }
         if let permitted = object["permitted"] { header.permitted = try Self.permitted(permitted, in: object) }
@@ -62,24 +62,46 @@ struct TraceReader {
         return parameters
     }
 
-    private static func worker(_ value: JSONValue, in object: TraceObject) throws(TraceError) -> WorkerScript {
+    /// - Parameters:
+    ///   - what: what messages call a step, which has `parts` parts.
+    ///   - requirement: what steps must be.
+    fileprivate static func script<Answer>(
+        _ value: JSONValue,
+        _ name: String,
+        in object: TraceObject,
+        _ what: String,
+        _ parts: ClosedRange<Int>,
+        must requirement: String
+    ) throws(TraceError) -> WakeScript<Answer> {
         guard case .array(let elements) = value, !elements.isEmpty else {
-            throw object.wrong("worker", "has no steps", must: Self.stepRequirement)
+            throw object.wrong(name, "has no steps", must: requirement)
         }
-        var steps: [WorkerScript.Step] = []
+        var steps: [WakeScript<Answer>.Step] = []
         for (index, element) in elements.enumerated() {
-            let name = "worker[\(index)]"
-            guard case .array(let pair) = element, pair.count == 2, case .string(let answer) = pair[0],
-                case .number(let seconds) = pair[1]
-            else { throw object.wrong(name, "is no such pair", must: Self.stepRequirement) }
-            guard let answer = WorkerScript.Answer(rawValue: answer) else {
-                let names = WorkerScript.Answer.allCases.map(\.rawValue)
-                let remedy = NearestMatch.remedy(for: answer, among: names)
-                throw TraceError(line: object.line, fault: "\"\(name)\" answers \"\(answer)\"", remedy: remedy)
+            let name = "\(name)[\(index)]"
+            guard case .array(let found) = element, parts.contains(found.count), case .string(let text) = found[0],
+                case .number(let seconds) = found[1]
+            else { throw object.wrong(name, "is no such \(what)", must: requirement) }
+            guard let answer = Answer(rawValue: text) else {
+                let remedy = NearestMatch.remedy(for: text, among: Answer.allCases.map(\.rawValue))
+                let fault = "\"\(object.path)\(name)\" answers \"\(text)\""
+                throw TraceError(line: object.line, fault: fault, remedy: remedy)
             }
-            steps.append(WorkerScript.Step(answer, delay: try object.duration(name, seconds)))
+            var step = WakeScript.Step(answer: answer, delay: try object.duration(name, seconds))
+            if found.count == 3 {
+                guard case .number(let every) = found[2] else {
+                    throw object.wrong(name, "is no such \(what)", must: requirement)
+                }
+                let advance = try object.duration(name, every)
+                guard advance > 0 else {
+                    let fault = "advances every \(every.text) seconds"
+                    throw object.wrong(name, fault, must: "at least every 0.001 seconds")
+                }
+                step.advance = advance
+            }
+            steps.append(step)
         }
-        return WorkerScript(steps)
+        return WakeScript(steps: steps)
     }
 
     // MARK: Events
@@ -200,41 +222,16 @@ extension TraceReader {
         let object = try TraceObject(value, line: line, path: "tasks.", known: members.map(\.name))
         var scripts: [String: TaskScript] = [:]
         for member in members {
-            guard case .array(let elements) = member.value, !elements.isEmpty else {
-                throw object.wrong(member.name, "has no steps", must: Self.taskStepRequirement)
-            }
-            var steps: [TaskScript.Step] = []
-            for (index, element) in elements.enumerated() {
-                steps.append(try Self.step(element, "\(member.name)[\(index)]", in: object))
-            }
-            scripts[member.name] = TaskScript(steps)
+            scripts[member.name] = try Self.script(
+                member.value,
+                member.name,
+                in: object,
+                "step",
+                2...3,
+                must: Self.taskStepRequirement
+            )
         }
         return scripts
-    }
-
-    private static func step(
-        _ value: JSONValue,
-        _ name: String,
-        in object: TraceObject
-    ) throws(TraceError) -> TaskScript.Step {
-        guard case .array(let parts) = value, (2...3).contains(parts.count), case .string(let text) = parts[0],
-            case .number(let seconds) = parts[1]
-        else { throw object.wrong(name, "is no such step", must: Self.taskStepRequirement) }
-        guard let answer = TaskScript.Answer(rawValue: text) else {
-            let remedy = NearestMatch.remedy(for: text, among: TaskScript.Answer.allCases.map(\.rawValue))
-            throw TraceError(line: object.line, fault: "\"\(object.path)\(name)\" answers \"\(text)\"", remedy: remedy)
-        }
-        var step = TaskScript.Step(answer, delay: try object.duration(name, seconds))
-        guard parts.count == 3 else { return step }
-        guard case .number(let every) = parts[2] else {
-            throw object.wrong(name, "is no such step", must: Self.taskStepRequirement)
-        }
-        let advance = try object.duration(name, every)
-        guard advance > 0 else {
-            throw object.wrong(name, "advances every \(every.text) seconds", must: "at least every 0.001 seconds")
-        }
-        step.advance = advance
-        return step
     }
 
     /// The patterns of permitted identifiers.
