@@ -186,7 +186,7 @@ struct TaskVerbTests {
         #expect(throws: TaskRejection.bound(.taskRequestsMax)) {
             try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
         }
-        rig.engine.cancelAllTasks(device: rig.index(1))
+        rig.engine.cancelTask(nil, device: rig.index(1))
         _ = try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
         #expect(rig.engine.totals.requests.cancelled == 2 && rig.isConserved)
     }

@@ -292,7 +292,7 @@ extension LaneTests {
         var driver = try Self.busy()
         driver.submit("q", .processing([]), at: 6)
         driver.finish("s", 1, at: 6)
-        let action = driver.lanes.allCancelled()
+        let action = driver.lanes.cancelled(nil)
         #expect(action.discarded.map(driver.text) == ["q"])
         #expect(action.ended.map { driver.text($0.task) } == ["c"])
         #expect(driver.inFlight == ["r", "p"])

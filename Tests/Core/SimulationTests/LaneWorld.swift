@@ -190,7 +190,7 @@ extension LaneWorld {
 
     private mutating func cancel() {
         let name = self.random.chance(70) ? self.random.pick(Self.requestNames) : nil
-        let action = name.map { self.lanes.cancelled($0) } ?? self.lanes.allCancelled()
+        let action = self.lanes.cancelled(name)
         func isMeant(_ item: Item) -> Bool { !item.isSession && (name == nil || item.name == name) }
         self.expect(action.discarded.count == self.waiting.count(where: isMeant), "cancelled: \(action.discarded)")
         self.requests.cancelled += UInt64(action.discarded.count)

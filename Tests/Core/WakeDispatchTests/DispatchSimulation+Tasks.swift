@@ -105,11 +105,7 @@ extension DispatchSimulation {
         let before = self.models.tasks.ledger[token].waiting.count
         self.cancelledWakes = self.models.tasks.ledger.cancelled(identifier, token)
         if self.models.tasks.ledger[token].waiting.count < before { self.taskCoverage.note("cancelled while waiting") }
-        if let identifier {
-            self.rig.dispatcher.cancelTask(identifier, index)
-        } else {
-            self.rig.dispatcher.cancelAllTasks(index)
-        }
+        self.rig.dispatcher.cancelTask(identifier, index)
         self.took()
         if !self.cancelledWakes.isEmpty { self.fail("a cancelled task goes on") }
         self.check()

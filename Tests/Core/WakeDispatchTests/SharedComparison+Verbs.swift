@@ -151,7 +151,7 @@ extension SharedComparison {
             let isAll = self.generator.once(in: 3)
             try self.perform("cancel \(device) \(name)", [token]) { dispatcher, engine, _ in
                 guard let index = engine.find(token) else { return "" }
-                if isAll { dispatcher.cancelAllTasks(index) } else { dispatcher.cancelTask(name, index) }
+                dispatcher.cancelTask(isAll ? nil : name, index)
                 return ""
             }
             return

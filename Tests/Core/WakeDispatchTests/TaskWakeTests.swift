@@ -58,7 +58,7 @@ struct TaskWakeTests {
     @Test("A cancellation of all tasks leaves what runs and is not continued")
     func cancelAll() {
         let (other, four) = Self.running(.processing([]))
-        other.dispatcher.cancelAllTasks(other.rig.index(1))
+        other.dispatcher.cancelTask(nil, other.rig.index(1))
         #expect(Self.ends(other, four).isEmpty)
         #expect(other.report(.success, four) == .ended)
         #expect(Self.ends(other, four) == [.released(four, Self.stream)])

@@ -107,7 +107,7 @@ enum RestoredEngine {
         let request = IncomingTask(identifier: "a\(choice % 4)", kind: kinds[choice % 3])
         _ = try? engine.submit(request, device: device, hasSlot: choice % 2 == 0)
         try? engine.transfersFinished(session: "s", count: 1, id: "\(choice)", device: device)
-        if choice % 5 == 0 { engine.cancelAllTasks(device: device) }
+        if choice % 5 == 0 { engine.cancelTask(nil, device: device) }
     }
 
     /// Counters that were damaged stay so; what is counted from the devices is right.

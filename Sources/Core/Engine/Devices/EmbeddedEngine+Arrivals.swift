@@ -204,7 +204,7 @@ extension EmbeddedEngine {
         case .refused: preconditionFailure("a request that was refused is not taken")
         case .launched(let wake, let replaced):
             self.remember(device, .taskSubmitted(kind, .launched), name: request.identifier)
-            if let replaced { self.noteReplaced(replaced, device) }
+            if let replaced { self.noteDropped(replaced, .replaced, device) }
             row.keep(request.details, of: wake.task.arrival)
             self.times.lateness.record(0)
             let id = self.noteTaskLaunch(wake, device)
@@ -212,7 +212,7 @@ extension EmbeddedEngine {
         case .waits(let task, let replaced):
             let disposition = replaced == nil ? TaskDisposition.scheduled : .replaced
             self.remember(device, .taskSubmitted(kind, disposition), name: request.identifier)
-            if let replaced { self.noteReplaced(replaced, device) }
+            if let replaced { self.noteDropped(replaced, .replaced, device) }
             row.keep(request.details, of: task.arrival)
             return TaskAnswer(
                 disposition,
@@ -291,24 +291,15 @@ extension EmbeddedEngine {
 // MARK: - What is cancelled
 
 extension EmbeddedEngine {
-    /// Cancels the request of an identifier, if there is one: what waits is dropped, a continued task ends.
-    package func cancelTask(_ identifier: String, device: DeviceIndex) {
+    /// Cancels the request of an identifier, if there is one, or every request of the device: what waits is dropped, a
+    /// continued task ends.
+    package func cancelTask(_ identifier: String?, device: DeviceIndex) {
         self.settle(device)
-        guard let row = self.tasks[device], let name = row.find(identifier) else { return }
-        self.noteCancelled(self.changeLanes(device) { $0.cancelled(name) }, device)
-    }
-
-    /// Cancels every request of the device.
-    package func cancelAllTasks(device: DeviceIndex) {
-        self.settle(device)
-        guard self.devices[device].hasTasks else { return }
-        self.noteCancelled(self.changeLanes(device) { $0.allCancelled() }, device)
-    }
-
-    private func noteCancelled(_ action: DroppedAction, _ device: DeviceIndex) {
-        for task in action.discarded {
-            self.noteDropped(task, .cancelled, device) { $0.requests.cancelled += 1 }
-        }
+        guard let row = self.tasks[device] else { return }
+        let name = identifier.flatMap { row.find($0) }
+        guard identifier == nil || name != nil else { return }
+        let action = self.changeLanes(device) { $0.cancelled(name) }
+        for task in action.discarded { self.noteDropped(task, .cancelled, device, isCancelled: true) }
         for wake in action.ended {
             self.wakes.expired(self.noteTaskEnd(device, wake, .cancelled, .ended(wake.task)), .cancelled)
         }
@@ -322,29 +313,26 @@ extension EmbeddedEngine {
     /// The identifier of a request of the device, or the name of a session.
     func text(_ task: BackgroundTask, _ device: DeviceIndex) -> String { self.tasks.row(device).text(task.name) }
 
-    /// A request gave way to another one of its identifier.
-    func noteReplaced(_ task: BackgroundTask, _ device: DeviceIndex) {
-        self.noteDropped(task, .replaced, device) { $0.requests.replaced += 1 }
-    }
-
-    /// A request, or the transfers of a session, were discarded.
-    func noteDiscarded(_ task: BackgroundTask, _ reason: DiscardReason, _ device: DeviceIndex) {
-        self.noteDropped(task, reason, device) { books in
+    /// A request, or the transfers of a session, went without a result.
+    ///
+    /// - `isCancelled`: it was cancelled while it waited, which is counted apart.
+    func noteDropped(
+        _ task: BackgroundTask,
+        _ reason: DiscardReason,
+        _ device: DeviceIndex,
+        isCancelled: Bool = false
+    ) {
+        self.count(self.devices[device].topic) { books in
             if task.kind == .urlSession {
                 books.sessions.discarded[reason] += Int64(clamping: task.transfers)
+            } else if reason == .replaced {
+                books.requests.replaced += 1
+            } else if isCancelled {
+                books.requests.cancelled += 1
             } else {
                 books.requests.discarded[reason] += 1
             }
         }
-    }
-
-    private func noteDropped(
-        _ task: BackgroundTask,
-        _ drop: DiscardReason,
-        _ device: DeviceIndex,
-        _ count: (inout Books) -> Void
-    ) {
-        self.count(self.devices[device].topic, count)
-        self.remember(device, .discard(LaunchKind(task.kind), drop), name: self.text(task, device))
+        self.remember(device, .discard(LaunchKind(task.kind), reason), name: self.text(task, device))
     }
 }

@@ -77,7 +77,7 @@ extension EmbeddedEngine {
     /// Notes what waited and was dropped for a reason.
     private func noteDropped(_ action: DroppedAction, _ reason: DiscardReason, _ device: DeviceIndex) {
         if let push = action.discardedPush { self.discard(push, reason, device) }
-        for task in action.discarded { self.noteDiscarded(task, reason, device) }
+        for task in action.discarded { self.noteDropped(task, reason, device) }
     }
 
     /// The device reported conditions.

@@ -423,12 +423,12 @@ extension EmbeddedEngine {
             self.count(self.devices[device].topic) { $0.sessions.completed += Int64(clamping: task.transfers) }
         case .waits(_, let replaced):
             if wake.task.kind == .continued { row.keepResumption(of: flight) }
-            if let replaced { self.noteReplaced(replaced, device) }
-        case .replaced(let task): self.noteReplaced(task, device)
+            if let replaced { self.noteDropped(replaced, .replaced, device) }
+        case .replaced(let task): self.noteDropped(task, .replaced, device)
         case .takenUp: break
         case .discarded(let task, let reason, let replaced):
-            self.noteDiscarded(task, reason, device)
-            if let replaced { self.noteReplaced(replaced, device) }
+            self.noteDropped(task, reason, device)
+            if let replaced { self.noteDropped(replaced, .replaced, device) }
         }
         return flight.wake
     }

@@ -123,17 +123,10 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Cancels the request of an identifier, if there is one.
-    package func cancelTask(_ identifier: String, _ device: DeviceIndex) {
+    /// Cancels the request of an identifier, if there is one, or every request of a device.
+    package func cancelTask(_ identifier: String?, _ device: DeviceIndex) {
         self.catchUp(device)
         self.engine.cancelTask(identifier, device: device)
-        self.flow()
-    }
-
-    /// Cancels every request of a device.
-    package func cancelAllTasks(_ device: DeviceIndex) {
-        self.catchUp(device)
-        self.engine.cancelAllTasks(device: device)
         self.flow()
     }
 }

@@ -70,17 +70,12 @@ extension DeviceLanes {
         return .waits
     }
 
-    /// The request of an identifier was cancelled: what waits is dropped, a continued task ends, others go on.
-    package mutating func cancelled(_ name: TaskName) -> DroppedAction {
-        self.cancel { $0.name == name && $0.kind != .urlSession }
-    }
-
-    /// Every request was cancelled.
-    package mutating func allCancelled() -> DroppedAction {
-        self.cancel { $0.kind != .urlSession }
-    }
-
-    private mutating func cancel(_ isMeant: (BackgroundTask) -> Bool) -> DroppedAction {
+    /// The request of an identifier, or every one, was cancelled: what waits is dropped, a continued task ends, others go
+    /// on.
+    package mutating func cancelled(_ name: TaskName?) -> DroppedAction {
+        func isMeant(_ task: BackgroundTask) -> Bool {
+            task.kind != .urlSession && (name == nil || task.name == name)
+        }
         var action = DroppedAction()
         action.discarded = self.tasks.waiting.filter(isMeant)
         self.tasks.waiting.removeAll(where: isMeant)

@@ -81,7 +81,9 @@ extension DeviceLanes {
     /// may launch; nil when nothing will. What may launch already does so at `now`.
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
-        self.forEachMoment(from: now, parameters) { next = min(next ?? $0, $0) }
+        func take(_ moment: Instant) { next = min(next ?? moment, moment) }
+        self.forEachEnd(take)
+        self.forEachLaunch(from: now, parameters, take)
         return next
     }
 
@@ -112,14 +114,7 @@ extension DeviceLanes {
         }
     }
 
-    /// Hands over every deadline, every expiry, and the moments from which something may launch. Reports of progress
-    /// ask for the first of them, so that no array is made of them.
-    private func forEachMoment(from now: Instant, _ parameters: Parameters, _ body: (Instant) -> Void) {
-        self.forEachEnd(body)
-        self.forEachLaunch(from: now, parameters, body)
-    }
-
-    /// Hands over every deadline and every expiry.
+    /// Hands over every deadline and every expiry. Reports of progress ask for the first, so that no array is made.
     private func forEachEnd(_ body: (Instant) -> Void) {
         for wake in self.tasks.inFlight { body(wake.deadline) }
         if let inFlight = self.device.inFlight { body(inFlight.deadline) }

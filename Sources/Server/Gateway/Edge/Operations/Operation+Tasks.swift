@@ -190,11 +190,7 @@ extension EngineWork {
     package static func cancelTask(_ device: Named<DeviceToken>, identifier: String?) -> EngineWork {
         EngineWork(changing: device) { reach, device throws(APIError) in
             let device = try reach.registered(device)
-            if let identifier {
-                reach.dispatcher.cancelTask(identifier, device)
-            } else {
-                reach.dispatcher.cancelAllTasks(device)
-            }
+            reach.dispatcher.cancelTask(identifier, device)
             return .outcome(.done)
         }
     }
