@@ -34,7 +34,7 @@ struct DeviceDriver {
             at: Self.at(seconds),
             workerIsFree: workerIsFree,
             self.parameters,
-            beside: &self.tasks
+            with: &self.tasks
         )
     }
 
@@ -53,12 +53,12 @@ struct DeviceDriver {
             at: Self.at(seconds),
             takingBackAttempt: restarted,
             self.parameters,
-            beside: &self.tasks
+            with: &self.tasks
         )
     }
 
     mutating func timePassed(_ seconds: Double) -> TimePassedAction {
-        self.state.timePassed(Self.at(seconds), self.parameters, beside: &self.tasks)
+        self.state.timePassed(Self.at(seconds), self.parameters, with: &self.tasks)
     }
 
     mutating func extend(until seconds: Double) -> ExtensionRequestedAction {
@@ -66,11 +66,11 @@ struct DeviceDriver {
     }
 
     mutating func launch(at seconds: Double) {
-        self.state.launched(at: Self.at(seconds), self.parameters, beside: &self.tasks)
+        self.state.launched(at: Self.at(seconds), self.parameters, with: &self.tasks)
     }
 
     mutating func launchForced(at seconds: Double) {
-        self.state.launchForced(at: Self.at(seconds), self.parameters, beside: &self.tasks)
+        self.state.launchForced(at: Self.at(seconds), self.parameters, with: &self.tasks)
     }
 
     func isLaunchable(_ seconds: Double) -> Bool {

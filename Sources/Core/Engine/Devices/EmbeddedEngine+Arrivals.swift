@@ -45,7 +45,7 @@ extension EmbeddedEngine {
         let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration)
         let now = self.now
         let action = self.change(device) {
-            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters, beside: &$1)
+            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters, with: &$1)
         }
         self.count(topic) { $0.accepted += 1 }
         var answer = PushAnswer(

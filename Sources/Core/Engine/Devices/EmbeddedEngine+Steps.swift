@@ -7,7 +7,7 @@ extension EmbeddedEngine {
         let (now, parameters) = (self.now, self.parameters(of: device))
         while true {
             let record = self.devices[device]
-            switch self.change(device, { $0.timePassed(now, parameters, beside: &$1) }) {
+            switch self.change(device, { $0.timePassed(now, parameters, with: &$1) }) {
             case .nothing:
                 self.reconcile(device)
                 return
@@ -134,7 +134,7 @@ extension EmbeddedEngine {
         return DeviceLanes(device: record.state, tasks: row.policy)
     }
 
-    /// Changes what the policy keeps of a device: its state where it lies, and what it has besides.
+    /// Changes the state of a device in place, and its tasks.
     @inline(__always)
     func change<Result>(
         _ device: DeviceIndex,

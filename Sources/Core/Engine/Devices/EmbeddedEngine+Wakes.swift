@@ -31,7 +31,7 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         if record.isReady { self.times.lateness.record(self.lateness(since: self.readySince(device), record.topic)) }
-        self.change(device) { $0.launched(at: now, parameters, beside: &$1) }
+        self.change(device) { $0.launched(at: now, parameters, with: &$1) }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
         return self.launchedWake(wake, .push, device)
@@ -134,7 +134,7 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
         let action = self.change(device) {
-            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, beside: &$1)
+            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, with: &$1)
         }
         let wake = record.wake
         self.noteEnd(device, record, outcome, action)
@@ -253,7 +253,7 @@ extension EmbeddedEngine {
             }
         } else {
             guard !self.isShortLaneFull(device) else { return .laneIsFull }
-            self.change(device) { $0.launchForced(at: now, parameters, beside: &$1) }
+            self.change(device) { $0.launchForced(at: now, parameters, with: &$1) }
             id = self.noteLaunch(device)
         }
         self.reconcile(device)

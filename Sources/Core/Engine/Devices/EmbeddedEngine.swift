@@ -15,7 +15,7 @@ package final class EmbeddedEngine {
     var topics: TopicTable
     /// What some devices have besides for their requests, sessions and habits.
     var tasks = TaskTable()
-    /// What all others have besides; it stays blank.
+    /// The tasks of all others; blank.
     var noTasks = BackgroundTasks()
     /// Devices whose push waits for nothing but a slot.
     package var ready = ReadyQueues()

@@ -105,7 +105,7 @@ package enum ReleaseOutcome: Hashable, Sendable {
 /// What an operator's forced launch did.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)
-    /// There is no room in its lane.
+    /// The lane is full.
     case laneIsFull
     /// No request of the identifier waits.
     case notWaiting

@@ -211,7 +211,7 @@ package struct Arrivals: Hashable, Sendable {
 }
 
 extension BackgroundTasks {
-    /// Whether one of them is in flight in the lane of pushes.
+    /// True if one of them is in flight in the lane of pushes.
     var fillShortLane: Bool { self.inFlight.contains { $0.task.kind.lane == .short } }
 
     private var isIdle: Bool { self.waiting.isEmpty && self.inFlight.isEmpty }

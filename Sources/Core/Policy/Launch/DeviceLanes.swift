@@ -153,7 +153,7 @@ extension DeviceLanes {
 extension DeviceLanes {
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
-        self.device.timePassed(now, parameters, beside: &self.tasks)
+        self.device.timePassed(now, parameters, with: &self.tasks)
     }
 
     /// A task that waits was launched: it is in flight.
@@ -241,12 +241,12 @@ extension DeviceLanes {
         workerIsFree: Bool,
         _ parameters: Parameters
     ) -> PushReceivedAction {
-        self.device.pushReceived(push, at: now, workerIsFree: workerIsFree, parameters, beside: &self.tasks)
+        self.device.pushReceived(push, at: now, workerIsFree: workerIsFree, parameters, with: &self.tasks)
     }
 
     /// The pending push was launched: `device.inFlight` holds it.
     package mutating func pushLaunched(at now: Instant, _ parameters: Parameters) {
-        self.device.launched(at: now, parameters, beside: &self.tasks)
+        self.device.launched(at: now, parameters, with: &self.tasks)
     }
 
     /// The push in flight ended: see `DeviceState.wakeEnded`.
@@ -256,6 +256,6 @@ extension DeviceLanes {
         takingBackAttempt: Bool = false,
         _ parameters: Parameters
     ) -> WakeEndedAction {
-        self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, beside: &self.tasks)
+        self.device.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, with: &self.tasks)
     }
 }

@@ -92,13 +92,13 @@ extension DeviceState {
     /// A push arrived. When it can launch it has launched: `inFlight` holds it.
     ///
     /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
-    /// - `tasks`: what the device has besides, here and below: its pushes share the short lane.
+    /// - `tasks`: the tasks of the device, here and below: its pushes share the short lane with them.
     package mutating func pushReceived(
         _ push: ArrivingPush,
         at now: Instant,
         workerIsFree: Bool,
         _ parameters: Parameters,
-        beside tasks: inout BackgroundTasks
+        with tasks: inout BackgroundTasks
     ) -> PushReceivedAction {
         let older = self.pending
         let priority = max(push.priority, older?.priority ?? .passive)
@@ -125,20 +125,20 @@ extension DeviceState {
         if let older { newer.absorb(older) } else { tasks.pushArrived() }
         self.pending = newer
         guard launches else { return .waits(absorbed: older?.handle) }
-        self.launched(at: now, parameters, beside: &tasks)
+        self.launched(at: now, parameters, with: &tasks)
         return .launched(absorbed: older?.handle)
     }
 
     /// The pending push was launched: `inFlight` holds it.
-    package mutating func launched(at now: Instant, _ parameters: Parameters, beside tasks: inout BackgroundTasks) {
+    package mutating func launched(at now: Instant, _ parameters: Parameters, with tasks: inout BackgroundTasks) {
         guard let pending = self.pending else { preconditionFailure("nothing is pending") }
         let before = self.spacing
         if self.conditions.appState != .active { self.launchCharged(pending.priority, at: now, parameters) }
-        self.wake(pending, at: now, spacingBefore: before, parameters, beside: &tasks)
+        self.wake(pending, at: now, spacingBefore: before, parameters, with: &tasks)
     }
 
     /// An operator launched what is pending, or an empty wake when nothing is: free of charge, whatever holds.
-    package mutating func launchForced(at now: Instant, _ parameters: Parameters, beside tasks: inout BackgroundTasks) {
+    package mutating func launchForced(at now: Instant, _ parameters: Parameters, with tasks: inout BackgroundTasks) {
         let empty = PendingPush(
             handle: .none,
             expiry: now,
@@ -148,17 +148,17 @@ extension DeviceState {
             attempts: 0,
             priority: .considerate
         )
-        self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters, beside: &tasks)
+        self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters, with: &tasks)
     }
 
     /// Time went on to `now`. Call again until the answer is `nothing`.
     package mutating func timePassed(
         _ now: Instant,
         _ parameters: Parameters,
-        beside tasks: inout BackgroundTasks
+        with tasks: inout BackgroundTasks
     ) -> TimePassedAction {
         if let inFlight = self.inFlight, inFlight.deadline <= now {
-            return .pushExpired(self.wakeEnded(.expired, at: now, parameters, beside: &tasks))
+            return .pushExpired(self.wakeEnded(.expired, at: now, parameters, with: &tasks))
         }
         if let wake = tasks.inFlight.first(where: { $0.deadline <= now }) {
             return self.change(with: &tasks) {
@@ -194,7 +194,7 @@ extension DeviceState {
         at now: Instant,
         takingBackAttempt: Bool = false,
         _ parameters: Parameters,
-        beside tasks: inout BackgroundTasks
+        with tasks: inout BackgroundTasks
     ) -> WakeEndedAction {
         guard var wake = self.inFlight else { preconditionFailure("no wake is in flight") }
         self.inFlight = nil
@@ -211,7 +211,7 @@ extension DeviceState {
             if takingBackAttempt { wake.push.attempts -= 1 }
         }
         wake.push.priority = min(wake.push.priority, outcome == .lost ? .immediate : .considerate)
-        return self.retry(wake, at: now, parameters, beside: &tasks)
+        return self.retry(wake, at: now, parameters, with: &tasks)
     }
 
     /// The device reported conditions.
@@ -238,7 +238,7 @@ extension DeviceState {
         return discarded
     }
 
-    /// Changes the device and what it has besides as one value.
+    /// Changes the device and its tasks as one value.
     package mutating func change<Result>(
         with tasks: inout BackgroundTasks,
         _ body: (inout DeviceLanes) -> Result
@@ -290,7 +290,7 @@ extension DeviceState {
         at now: Instant,
         spacingBefore: Spacing,
         _ parameters: Parameters,
-        beside tasks: inout BackgroundTasks
+        with tasks: inout BackgroundTasks
     ) {
         precondition(self.inFlight == nil && !tasks.fillShortLane, "a lane has at most one wake in flight")
         var push = push
@@ -310,7 +310,7 @@ extension DeviceState {
         _ wake: WakeInFlight,
         at now: Instant,
         _ parameters: Parameters,
-        beside tasks: inout BackgroundTasks
+        with tasks: inout BackgroundTasks
     ) -> WakeEndedAction {
         let push = wake.push
         guard push.handle != .none else { return .nothing }
