@@ -8,7 +8,7 @@ package struct IncomingPush {
     /// not accepted again.
     package let isNamedByClient: Bool
     package let priority: Priority
-    package let expiration: ArrivingPush.Expiration
+    package internal(set) var expiration: ArrivingPush.Expiration
     /// Empty when there is none; valid during the call.
     package let collapseID: ByteView
     /// Valid during the call.

@@ -328,20 +328,12 @@ extension EmbeddedEngine {
 
     /// Notes with the pending push the traces of an older one, whose wake has ended and which is coalesced into it.
     private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
-        let state = self.devices[device].state
-        guard let older = PushContent(older), var pending = state.pending, let newer = PushContent(pending.handle),
-            let joined = self.traces.content(of: newer, inPlaceOf: older)
+        guard let older = PushContent(older), let pending = self.devices[device].state.pending,
+            let newer = PushContent(pending.handle), let joined = self.traces.content(of: newer, inPlaceOf: older)
         else { return }
         let topic = self.devices[device].topic
         self.memory.hold(joined, topic)
-        pending.handle = joined.handle
-        self.devices[device].state = DeviceState(
-            pending: pending,
-            inFlight: state.inFlight,
-            spacing: state.spacing,
-            conditions: state.conditions,
-            penalty: state.penalty
-        )
+        self.devices[device].state.pendingCarries(joined.handle)
         self.memory.letGo(newer, topic)
     }
 

@@ -154,16 +154,9 @@ extension Dispatcher {
         guard self.freeStream(topic, token) == nil, shared.hasRemoteSlot(topic) else { return push }
         let answer = self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: true)
         guard answer.disposition == .launched else { return push }
-        return IncomingPush(
-            apnsID: push.apnsID,
-            isNamedByClient: push.isNamedByClient,
-            priority: push.priority,
-            expiration: .at(self.engine.now + Self.nowElsewhere),
-            collapseID: push.collapseID,
-            payload: push.payload,
-            wakes: push.wakes,
-            trace: push.trace
-        )
+        var waiting = push
+        waiting.expiration = .at(self.engine.now + Self.nowElsewhere)
+        return waiting
     }
 
     /// Whether a stream of this topic hears of conditions.

@@ -238,6 +238,9 @@ extension DeviceState {
         return discarded
     }
 
+    /// The content of the pending push is elsewhere from here on.
+    package mutating func pendingCarries(_ handle: PushHandle) { self.pending?.handle = handle }
+
     /// Changes the device and its tasks as one value.
     package mutating func change<Result>(
         with tasks: inout BackgroundTasks,
