@@ -27,7 +27,9 @@ package struct Simulator {
 
     var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
-    private var due = DueHeap()
+    private var due = MomentQueue<Int>()
+    /// The moment at which each device is due, and nil if it is not: entries of other moments are obsolete.
+    private var moments: [Instant?] = []
     /// The apns-ids of the pushes that wait or are in flight.
     var identifiers: [PushHandle: String] = [:]
     var lastHandle: UInt64 = 0
@@ -173,7 +175,7 @@ extension Simulator {
         let number = self.devices.count
         self.numbers[name] = number
         self.devices.append(SimulatedDevice(name: name))
-        self.due.addDevice()
+        self.moments.append(nil)
         return number
     }
 
@@ -195,9 +197,22 @@ extension Simulator {
 extension Simulator {
     /// Lets every device do what it does by itself up to `limit`, the moment itself included.
     private mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
-        while let (device, moment) = self.due.first, moment <= limit {
-            self.settle(device, moment, output)
+        while let moment = self.due.first?.moment, moment <= limit.milliseconds {
+            let now = Instant(milliseconds: moment)
+            var devices: [Int] = []
+            while let entry = self.due.popDue(moment) { devices.append(entry.value) }
+            // Of devices that are due at the same moment, the one that came first in the trace is first.
+            for device in devices.sorted() where self.moments[device] == now { self.settle(device, now, output) }
         }
+    }
+
+    private mutating func schedule(_ device: Int, at next: Instant?) {
+        guard self.moments[device] != next else { return }
+        self.moments[device] = next
+        if let next { self.due.insert(device, at: next.milliseconds) }
+        guard self.due.count > 64, self.due.count > 4 * self.devices.count else { return }
+        let moments = self.moments
+        self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
     }
 
     /// Lets one device do what it does at `now`, until nothing more happens.
@@ -205,7 +220,7 @@ extension Simulator {
         while self.step(device, now, output) {}
         let next = self.devices[device].nextMoment(from: now, self.parameters)
         precondition(next ?? .distantFuture > now, "a device that settled has nothing left to do")
-        self.due.schedule(device, at: next)
+        self.schedule(device, at: next)
     }
 
     /// Lets one device do one thing: end a wake, drop what expired, or launch, in this order.
@@ -362,82 +377,5 @@ extension Simulator {
         guard let apnsID = self.identifiers[handle] else { preconditionFailure("the push has ended already") }
         self.summary.count(event)
         output(.push(OutcomeLine(moment: now, device: self.devices[device].name, apnsID: apnsID, event: event)))
-    }
-}
-
-/// Which device is due next: a binary heap in which every device stands at most once.
-///
-/// Devices are numbered from 0; of those due at the same moment the lowest number comes first.
-struct DueHeap {
-    private var heap: [Int] = []
-    /// Each device's place in `heap`, or nil when it is not due.
-    private var places: [Int?] = []
-    private var moments: [Instant] = []
-
-    /// The device that is due first, and when.
-    var first: (device: Int, moment: Instant)? {
-        self.heap.first.map { ($0, self.moments[$0]) }
-    }
-
-    /// Makes room for one more device, which is not due.
-    mutating func addDevice() {
-        self.places.append(nil)
-        self.moments.append(.distantFuture)
-    }
-
-    /// Says when `device` is due; nil when it is not.
-    mutating func schedule(_ device: Int, at moment: Instant?) {
-        guard let moment else { return self.remove(device) }
-        self.moments[device] = moment
-        let place: Int
-        if let known = self.places[device] {
-            place = known
-        } else {
-            place = self.heap.count
-            self.heap.append(device)
-            self.places[device] = place
-        }
-        self.siftDown(self.siftUp(place))
-    }
-
-    private mutating func remove(_ device: Int) {
-        guard let place = self.places[device] else { return }
-        self.swap(place, self.heap.count - 1)
-        self.heap.removeLast()
-        self.places[device] = nil
-        if place < self.heap.count { self.siftDown(self.siftUp(place)) }
-    }
-
-    private func isBefore(_ left: Int, _ right: Int) -> Bool {
-        let (left, right) = (self.heap[left], self.heap[right])
-        return (self.moments[left], left) < (self.moments[right], right)
-    }
-
-    private mutating func swap(_ left: Int, _ right: Int) {
-        self.heap.swapAt(left, right)
-        self.places[self.heap[left]] = left
-        self.places[self.heap[right]] = right
-    }
-
-    private mutating func siftUp(_ start: Int) -> Int {
-        var place = start
-        while place > 0, self.isBefore(place, (place - 1) / 2) {
-            self.swap(place, (place - 1) / 2)
-            place = (place - 1) / 2
-        }
-        return place
-    }
-
-    private mutating func siftDown(_ start: Int) {
-        var place = start
-        while true {
-            var least = place
-            for child in [2 * place + 1, 2 * place + 2] where child < self.heap.count && self.isBefore(child, least) {
-                least = child
-            }
-            guard least != place else { return }
-            self.swap(place, least)
-            place = least
-        }
     }
 }
