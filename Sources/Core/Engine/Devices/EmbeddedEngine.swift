@@ -15,8 +15,6 @@ package final class EmbeddedEngine {
     var topics: TopicTable
     /// What some devices have besides for their requests, sessions and habits.
     var tasks = TaskTable()
-    /// The tasks of all others; blank.
-    var noTasks = BackgroundTasks()
     /// Devices whose push waits for nothing but a slot.
     package var ready = ReadyQueues()
     /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.
@@ -41,6 +39,8 @@ package final class EmbeddedEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil for an engine that has its store alone.
     var shared: SharedStep?
+    /// The tasks of the devices that have none; blank.
+    var noTasks = BackgroundTasks()
 
     /// An engine without devices.
     ///
