@@ -1,12 +1,5 @@
 /// Reads one JSON text (RFC 8259). Numbers keep their text, members their order.
-package struct JSONReader {
-    /// Deeper nesting than any trace line, request or answer has; more would only cost stack.
-    static let depthMax = 16
-
-    private let bytes: [UInt8]
-    private let refusesRepeatedNames: Bool
-    private var index = 0
-
+package enum JSONReader {
     /// The value that `text` is, white space around it allowed.
     ///
     /// - `refusingRepeatedNames`: throws if a name appears twice in an object; otherwise the last of them counts.
@@ -14,203 +7,16 @@ package struct JSONReader {
         _ text: String,
         refusingRepeatedNames refusesRepeatedNames: Bool = false
     ) throws(JSONFault) -> JSONValue {
-        var reader = JSONReader(bytes: Array(text.utf8), refusesRepeatedNames: refusesRepeatedNames)
-        let value = try reader.value(depth: 0)
-        guard reader.next() == nil else { throw reader.fault("there is more after the end of the value") }
-        return value
-    }
-
-    private init(bytes: [UInt8], refusesRepeatedNames: Bool) {
-        self.bytes = bytes
-        self.refusesRepeatedNames = refusesRepeatedNames
-    }
-
-    private func fault(_ what: String) -> JSONFault {
-        JSONFault(column: self.index + 1, what: what)
-    }
-
-    private var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
-
-    /// The next byte that is not white space, which stays unread.
-    private mutating func next() -> UInt8? {
-        while let byte = self.current, byte == 0x20 || (byte >= 0x09 && byte <= 0x0D && byte != 0x0B && byte != 0x0C) {
-            self.index += 1
-        }
-        return self.current
-    }
-
-    private mutating func consume(_ byte: UInt8) -> Bool {
-        guard self.next() == byte else { return false }
-        self.index += 1
-        return true
-    }
-
-    private mutating func value(depth: Int) throws(JSONFault) -> JSONValue {
-        guard depth < Self.depthMax else { throw self.fault("values are nested more than \(Self.depthMax) deep") }
-        guard let byte = self.next() else { throw self.fault("the text ends where a value should be") }
-        switch byte {
-        case UInt8(ascii: "{"): return try self.object(depth: depth)
-        case UInt8(ascii: "["): return try self.array(depth: depth)
-        case UInt8(ascii: "\""): return .string(try self.string())
-        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try self.number())
-        case UInt8(ascii: "t") where self.word("true"): return .bool(true)
-        case UInt8(ascii: "f") where self.word("false"): return .bool(false)
-        case UInt8(ascii: "n") where self.word("null"): return .null
-        default: throw self.fault("this is not the start of a JSON value")
-        }
-    }
-
-    private mutating func word(_ word: String) -> Bool {
-        guard self.bytes[self.index...].starts(with: word.utf8) else { return false }
-        self.index += word.utf8.count
-        return true
-    }
-
-    private mutating func object(depth: Int) throws(JSONFault) -> JSONValue {
-        var members: [JSONMember] = []
-        // Strings compare by canonical equivalence, and names of JSON by their bytes.
-        var names = Set<[UInt8]>()
-        self.index += 1
-        if self.consume(UInt8(ascii: "}")) { return .object(members) }
-        repeat {
-            guard self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
-            let name = try self.string()
-            if self.refusesRepeatedNames, !names.insert(Array(name.utf8)).inserted {
-                throw self.repeated(name, depth: depth)
-            }
-            guard self.consume(UInt8(ascii: ":")) else { throw self.fault("a colon should be here") }
-            members.append(JSONMember(name: name, value: try self.value(of: name, depth: depth + 1)))
-        } while self.consume(UInt8(ascii: ","))
-        guard self.consume(UInt8(ascii: "}")) else { throw self.fault("a comma or } should be here") }
-        return .object(members)
-    }
-
-    /// The fault of a name that appears twice in an object.
-    private func repeated(_ name: String, depth: Int) -> JSONFault {
-        let what = depth == 0 ? "it appears twice" : "\"\(name.prefix(64))\" appears twice in an object"
-        return JSONFault(
-            column: self.index + 1,
-            what: what,
-            kind: .repeatedName,
-            member: depth == 0 ? String(name.prefix(64)) : nil
-        )
-    }
-
-    /// Reads the value of a member, whose name a fault in it tells.
-    private mutating func value(of name: String, depth: Int) throws(JSONFault) -> JSONValue {
-        do throws(JSONFault) {
-            return try self.value(depth: depth)
+        do throws(JSONText.Fault) {
+            return try JSONText.read(Array(text.utf8), refusesRepeatedNames ? .strictWithoutRepeatedNames : .strict)
         } catch {
-            throw JSONFault(column: error.column, what: error.what, kind: error.kind, member: name)
+            throw JSONFault(
+                column: error.place + 1,
+                what: error.what,
+                kind: error.repeated == nil ? .unreadable : .repeatedName,
+                member: error.member
+            )
         }
-    }
-
-    private mutating func array(depth: Int) throws(JSONFault) -> JSONValue {
-        var elements: [JSONValue] = []
-        self.index += 1
-        if self.consume(UInt8(ascii: "]")) { return .array(elements) }
-        repeat {
-            elements.append(try self.value(depth: depth + 1))
-        } while self.consume(UInt8(ascii: ","))
-        guard self.consume(UInt8(ascii: "]")) else { throw self.fault("a comma or ] should be here") }
-        return .array(elements)
-    }
-}
-
-// MARK: - Numbers
-
-extension JSONReader {
-    private mutating func number() throws(JSONFault) -> JSONNumber {
-        let start = self.index
-        if self.current == UInt8(ascii: "-") { self.index += 1 }
-        if self.current == UInt8(ascii: "0") {
-            self.index += 1
-        } else {
-            try self.digits()
-        }
-        if self.current == UInt8(ascii: ".") {
-            self.index += 1
-            try self.digits()
-        }
-        if let byte = self.current, byte | 0x20 == UInt8(ascii: "e") {
-            self.index += 1
-            if let sign = self.current, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { self.index += 1 }
-            try self.digits()
-        }
-        return JSONNumber(text: String(decoding: self.bytes[start..<self.index], as: UTF8.self))
-    }
-
-    private mutating func digits() throws(JSONFault) {
-        let start = self.index
-        while let byte = self.current, byte &- 0x30 <= 9 { self.index += 1 }
-        guard self.index > start else { throw self.fault("a digit should be here") }
-    }
-}
-
-// MARK: - Strings
-
-extension JSONReader {
-    /// Reads a string from its opening to its closing quote.
-    private mutating func string() throws(JSONFault) -> String {
-        self.index += 1
-        var text = ""
-        var start = self.index
-        while let byte = self.current {
-            guard byte >= 0x20 else { throw self.fault("control characters in a string must be escaped") }
-            guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
-                self.index += 1
-                continue
-            }
-            let run = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
-            self.index += 1
-            if byte == UInt8(ascii: "\"") { return text.isEmpty ? run : text + run }
-            text += run
-            text.unicodeScalars.append(try self.escaped())
-            start = self.index
-        }
-        throw self.fault("a string is not closed")
-    }
-
-    private mutating func escaped() throws(JSONFault) -> Unicode.Scalar {
-        guard let byte = self.current else { throw self.fault("a string is not closed") }
-        self.index += 1
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
-        case UInt8(ascii: "b"): return "\u{8}"
-        case UInt8(ascii: "f"): return "\u{C}"
-        case UInt8(ascii: "n"): return "\n"
-        case UInt8(ascii: "r"): return "\r"
-        case UInt8(ascii: "t"): return "\t"
-        case UInt8(ascii: "u"): return try self.unicodeEscape()
-        default: throw self.fault("a backslash must be followed by one of \" \\ / b f n r t u")
-        }
-    }
-
-    private mutating func unicodeEscape() throws(JSONFault) -> Unicode.Scalar {
-        let unit = try self.hexadecimal()
-        if let scalar = Unicode.Scalar(unit) { return scalar }
-        guard unit < 0xDC00, self.current == UInt8(ascii: "\\") else { throw self.fault("a surrogate stands alone") }
-        self.index += 1
-        guard self.current == UInt8(ascii: "u") else { throw self.fault("a surrogate stands alone") }
-        self.index += 1
-        let low = try self.hexadecimal()
-        let value = 0x10000 + ((unit - 0xD800) << 10) + (low & 0x3FF)
-        guard low & 0xFC00 == 0xDC00, let scalar = Unicode.Scalar(value) else {
-            throw self.fault("a surrogate stands alone")
-        }
-        return scalar
-    }
-
-    private mutating func hexadecimal() throws(JSONFault) -> UInt32 {
-        var value: UInt32 = 0
-        for _ in 0..<4 {
-            guard let byte = self.current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-                throw self.fault("four hexadecimal digits should be here")
-            }
-            value = value << 4 | UInt32(digit)
-            self.index += 1
-        }
-        return value
     }
 }
 
@@ -231,242 +37,293 @@ package struct JSONFault: Error, Hashable {
     package var member: String?
 }
 
-/// Any JSON value, for input whose names are checked by hand so that every fault can be named.
-package enum JSONValue: Hashable, Sendable {
-    case null
-    case bool(Bool)
-    case number(JSONNumber)
-    case string(String)
-    case array([JSONValue])
-    case object([JSONMember])
-
-    /// What it is, for messages.
-    package var kind: String {
-        switch self {
-        case .null: "null"
-        case .bool: "a boolean"
-        case .number: "a number"
-        case .string: "a string"
-        case .array: "an array"
-        case .object: "an object"
-        }
+/// A text of JSON, or of JSON5, while it is being read.
+struct JSONText {
+    enum Dialect {
+        case strict, strictWithoutRepeatedNames
+        /// JSON5, whose objects have each name once.
+        case json5
     }
 
-    /// The value as it stands in messages: short values as they are, others by their kind.
-    package var described: String {
-        switch self {
-        case .null: "null"
-        case .bool(let value): String(value)
-        case .number(let value): value.text
-        case .string(let value): "\"\(value)\""
-        case .array: "a list"
-        case .object: "an object"
-        }
+    /// The first thing that keeps a text from being read.
+    struct Fault: Error {
+        /// The byte at which it is, from 0.
+        let place: Int
+        let what: String
+        /// The name that an object has twice, and where it is for the first time.
+        var repeated: (name: String, first: Int)?
+        /// The member of the outermost object in which the fault is.
+        var member: String?
     }
 
-    /// The value that bytes of UTF-8 are; nil when they are not JSON.
-    package init?(_ bytes: some Collection<UInt8>) {
-        guard let value = try? JSONReader.read(String(decoding: bytes, as: UTF8.self)) else { return nil }
-        self = value
+    let bytes: [UInt8]
+    let dialect: Dialect
+    let isStrict: Bool
+    /// Deeper nesting than any text has; more would only cost stack.
+    private let depthMax: Int
+    var index = 0
+
+    private init(_ bytes: [UInt8], _ dialect: Dialect) {
+        self.bytes = bytes
+        self.dialect = dialect
+        self.isStrict = dialect != .json5
+        // Of strict texts: trace lines, requests and answers; of JSON5: configurations.
+        self.depthMax = self.isStrict ? 16 : 64
     }
 
-    /// The JSON object that bytes are; nil when they are none.
-    package init?(object bytes: some Collection<UInt8>) {
-        self.init(bytes)
-        guard case .object = self else { return nil }
+    /// The value that `bytes` are, white space around it allowed.
+    static func read(_ bytes: [UInt8], _ dialect: Dialect) throws(Fault) -> JSONValue {
+        var text = JSONText(bytes, dialect)
+        let value = try text.value(depth: 0)
+        guard try text.next() == nil else { throw text.fault("there is more after the end of the value") }
+        return value
     }
 
-    package var text: String? {
-        if case .string(let text) = self { text } else { nil }
-    }
+    func fault(_ what: String, at place: Int? = nil) -> Fault { Fault(place: place ?? self.index, what: what) }
 
-    package var bool: Bool? {
-        if case .bool(let flag) = self { flag } else { nil }
-    }
+    var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
 
-    package var number: Double? {
-        if case .number(let number) = self { number.double } else { nil }
-    }
-
-    /// A number without a fraction; nil for one that is too large.
-    package var integer: Int64? {
-        if case .number(let number) = self { Int64(number.text) } else { nil }
-    }
-
-    /// An array's elements; none when it is none.
-    package var elements: [JSONValue] {
-        if case .array(let elements) = self { elements } else { [] }
-    }
-
-    /// The last member of an object by that name; nil when there is none, or the value is no object.
-    package subscript(name: String) -> JSONValue? {
-        if case .object(let members) = self { return members.last { $0.name == name }?.value }
-        return nil
-    }
-
-    /// An object's members in the order of their names; none when the value is no object.
-    package var members: [JSONMember] {
-        guard case .object(let members) = self else { return [] }
-        return members.sorted { $0.name < $1.name }
-    }
-}
-
-/// A name and its value in an object, in the order of the text.
-package struct JSONMember: Hashable, Sendable {
-    package let name: String
-    package let value: JSONValue
-
-    package init(name: String, value: JSONValue) {
-        self.name = name
-        self.value = value
-    }
-}
-
-/// The members of a JSON object as they are written, so that a payload reaches its worker byte for byte.
-///
-/// It finds where values begin and end and does not judge them: that a value is well-formed is the gateway's promise.
-package struct JSONMembers: Sendable {
-    private let text: [UInt8]
-    private var ranges: [String: Range<Int>] = [:]
-
-    /// Finds the members of the object in `text`; nil when it is no object, or ends early.
-    package init?(_ text: [UInt8]) {
-        self.text = text
-        var index = self.skipSpace(0)
-        guard index < text.count, text[index] == UInt8(ascii: "{") else { return nil }
-        index = self.skipSpace(index + 1)
-        if index < text.count, text[index] == UInt8(ascii: "}") { return }
-        while true {
-            guard let nameEnd = self.stringEnd(index) else { return nil }
-            let name = String(decoding: text[(index + 1)..<(nameEnd - 1)], as: UTF8.self)
-            index = self.skipSpace(nameEnd)
-            guard index < text.count, text[index] == UInt8(ascii: ":") else { return nil }
-            let start = self.skipSpace(index + 1)
-            guard let end = self.valueEnd(start) else { return nil }
-            self.ranges[name] = start..<end
-            index = self.skipSpace(end)
-            guard index < text.count else { return nil }
-            if text[index] == UInt8(ascii: "}") { return }
-            guard text[index] == UInt8(ascii: ",") else { return nil }
-            index = self.skipSpace(index + 1)
-        }
-    }
-
-    /// The value's text as it is written; nil when there is no such member.
-    package func raw(_ name: String) -> [UInt8]? {
-        self.ranges[name].map { Array(self.text[$0]) }
-    }
-
-    private func skipSpace(_ start: Int) -> Int {
-        var index = start
-        while index < self.text.count, [0x20, 0x09, 0x0A, 0x0D].contains(self.text[index]) { index += 1 }
-        return index
-    }
-
-    /// The index after the string that begins at `start`.
-    private func stringEnd(_ start: Int) -> Int? {
-        guard start < self.text.count, self.text[start] == UInt8(ascii: "\"") else { return nil }
-        var index = start + 1
-        while index < self.text.count {
-            switch self.text[index] {
-            case UInt8(ascii: "\\"): index += 2
-            case UInt8(ascii: "\""): return index + 1
-            default: index += 1
-            }
-        }
-        return nil
-    }
-
-    /// The index after the value that begins at `start`.
-    private func valueEnd(_ start: Int) -> Int? {
-        var index = start
-        var depth = 0
-        while index < self.text.count {
-            switch self.text[index] {
-            case UInt8(ascii: "\""):
-                guard let end = self.stringEnd(index) else { return nil }
-                index = end
-                if depth == 0 { return index }
-                continue
-            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
-            case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // A number or a word ends where its object does.
-                if depth == 0 { return index > start ? index : nil }
-                depth -= 1
-                if depth == 0 { return index + 1 }
-            case UInt8(ascii: ","), 0x20, 0x09, 0x0A, 0x0D:
-                if depth == 0 { return index > start ? index : nil }
-            default: break
-            }
-            index += 1
-        }
-        return nil
-    }
-}
-
-/// A JSON number as it was written, so that no decimal is lost.
-package struct JSONNumber: Hashable, Sendable {
-    /// The number's text, as RFC 8259 allows it; JSON5 has infinities and NaN besides.
-    package let text: String
-
-    /// - Parameter text: a number as RFC 8259 allows it.
-    init(text: String) {
-        self.text = text
-    }
-
-    package init(_ double: Double) {
-        self.text = Self.text(of: double)
-    }
-
-    /// A number without a fraction that says nothing.
-    package static func text(of double: Double) -> String {
-        let text = String(double)
-        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
-    }
-
-    /// The nearest double; infinite when it is too large for one.
-    package var double: Double { Double(self.text) ?? .infinity }
-
-    /// A number of seconds in whole milliseconds.
-    package enum Milliseconds: Hashable, Sendable {
-        case exact(Int64)
-        /// There are more than three decimals that are not zero.
-        case tooFine
-        case tooLarge
-    }
-
-    /// The number, taken as seconds, in milliseconds. Computed from the digits: a double would round.
-    package var milliseconds: Milliseconds {
-        var digits: [UInt8] = []
-        var shift = 3
-        var isNegative = false
-        var isFraction = false
-        var bytes = self.text.utf8[...]
-        while let byte = bytes.popFirst() {
-            if byte == UInt8(ascii: "-") {
-                isNegative = true
-            } else if byte == UInt8(ascii: ".") {
-                isFraction = true
-            } else if byte | 0x20 == UInt8(ascii: "e") {
-                let exponent = Int(String(Substring(bytes)))
-                // An exponent past any integer keeps its sign: far too large, or far too fine.
-                let saturated = bytes.first == UInt8(ascii: "-") ? -1_000_000 : 1_000_000
-                shift += max(-1_000_000, min(exponent ?? saturated, 1_000_000))
-                break
+    /// The next byte that is neither white space nor part of a comment, which stays unread.
+    mutating func next() throws(Fault) -> UInt8? {
+        while let byte = self.current {
+            if byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
+                self.index += 1
+            } else if self.isStrict {
+                return byte
+            } else if byte == UInt8(ascii: "/") {
+                try self.skipComment()
+            } else if let count = self.furtherSpace() {
+                self.index += count
             } else {
-                if isFraction { shift -= 1 }
-                if byte != UInt8(ascii: "0") || !digits.isEmpty { digits.append(byte - UInt8(ascii: "0")) }
+                return byte
             }
         }
-        while digits.last == 0 {
-            digits.removeLast()
-            shift += 1
+        return nil
+    }
+
+    private mutating func consume(_ byte: UInt8) throws(Fault) -> Bool {
+        guard try self.next() == byte else { return false }
+        self.index += 1
+        return true
+    }
+}
+
+// MARK: - Values
+
+extension JSONText {
+    private mutating func value(depth: Int) throws(Fault) -> JSONValue {
+        guard depth < self.depthMax else { throw self.fault("values are nested more than \(self.depthMax) deep") }
+        guard let byte = try self.next() else { throw self.fault("the text ends where a value should be") }
+        switch byte {
+        case UInt8(ascii: "{"): return try self.object(depth: depth)
+        case UInt8(ascii: "["): return try self.array(depth: depth)
+        case UInt8(ascii: "\""): return .string(try self.string())
+        case _ where !self.isStrict: return try self.furtherValue(byte)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try self.strictNumber())
+        case UInt8(ascii: "t") where self.word("true"): return .bool(true)
+        case UInt8(ascii: "f") where self.word("false"): return .bool(false)
+        case UInt8(ascii: "n") where self.word("null"): return .null
+        default: throw self.fault("this is not the start of a JSON value")
         }
-        guard !digits.isEmpty else { return .exact(0) }
-        guard shift >= 0 else { return .tooFine }
-        guard digits.count + shift <= 18 else { return .tooLarge }
-        var value = digits.reduce(Int64(0)) { $0 * 10 + Int64($1) }
-        for _ in 0..<shift { value *= 10 }
-        return .exact(isNegative ? -value : value)
+    }
+
+    private mutating func word(_ word: String) -> Bool {
+        guard self.bytes[self.index...].starts(with: word.utf8) else { return false }
+        self.index += word.utf8.count
+        return true
+    }
+
+    private mutating func object(depth: Int) throws(Fault) -> JSONValue {
+        let start = self.index
+        var members: [JSONMember] = []
+        var names = SeenNames()
+        self.index += 1
+        if try self.consume(UInt8(ascii: "}")) { return .object(members) }
+        repeat {
+            try self.checkEnd(start)
+            let name = try self.name(depth: depth, &names)
+            guard try self.consume(UInt8(ascii: ":")) else {
+                throw self.fault("a colon should be here" + (self.isStrict ? "" : ", behind the name \"\(name)\""))
+            }
+            members.append(JSONMember(name: name, value: try self.value(of: name, depth: depth + 1)))
+        } while try self.goesOn(start)
+        return .object(self.isStrict ? members : members.sorted { $0.name < $1.name })
+    }
+
+    private mutating func array(depth: Int) throws(Fault) -> JSONValue {
+        let start = self.index
+        var elements: [JSONValue] = []
+        self.index += 1
+        if try self.consume(UInt8(ascii: "]")) { return .array(elements) }
+        repeat {
+            try self.checkEnd(start)
+            elements.append(try self.value(depth: depth + 1))
+        } while try self.goesOn(start)
+        return .array(elements)
+    }
+
+    /// Passes what stands behind an element: a comma, or the end of what begins at `start`.
+    ///
+    /// - Returns: whether another element follows.
+    private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
+        // The closing bracket stands two behind the opening one, for both kinds.
+        let end = self.bytes[start] + 2
+        if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.consume(end) }
+        try self.checkEnd(start)
+        guard try self.consume(end) else {
+            throw self.fault("a comma or \(Character(Unicode.Scalar(end))) should be here")
+        }
+        return false
+    }
+
+    /// Of JSON5, throws where the text ends within what begins at `start`.
+    private mutating func checkEnd(_ start: Int) throws(Fault) {
+        guard !self.isStrict, try self.next() == nil else { return }
+        let opening = Character(Unicode.Scalar(self.bytes[start]))
+        throw self.fault("the \(opening) that stands here is not closed", at: start)
+    }
+
+    /// The names that an object has so far, each with its place.
+    private struct SeenNames {
+        /// Strings compare by canonical equivalence, and names of JSON by their bytes.
+        var strict = Set<[UInt8]>()
+        var json5: [String: Int] = [:]
+    }
+
+    private mutating func name(depth: Int, _ seen: inout SeenNames) throws(Fault) -> String {
+        guard self.isStrict else {
+            _ = try self.next()
+            let place = self.index
+            let name = try self.furtherName()
+            guard let first = seen.json5.updateValue(place, forKey: name) else { return name }
+            throw Fault(place: place, what: "it appears twice", repeated: (name, first))
+        }
+        guard try self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
+        let place = self.index
+        let name = try self.string()
+        if self.dialect == .strictWithoutRepeatedNames, !seen.strict.insert(Array(name.utf8)).inserted {
+            let what = depth == 0 ? "it appears twice" : "\"\(name.prefix(64))\" appears twice in an object"
+            let member = depth == 0 ? String(name.prefix(64)) : nil
+            throw Fault(place: self.index, what: what, repeated: (name, place), member: member)
+        }
+        return name
+    }
+
+    /// Reads the value of a member, whose name a fault in it tells.
+    private mutating func value(of name: String, depth: Int) throws(Fault) -> JSONValue {
+        do throws(Fault) {
+            return try self.value(depth: depth)
+        } catch {
+            var fault = error
+            fault.member = name
+            throw fault
+        }
+    }
+}
+
+// MARK: - Numbers
+
+extension JSONText {
+    private mutating func strictNumber() throws(Fault) -> JSONNumber {
+        let start = self.index
+        if self.current == UInt8(ascii: "-") { self.index += 1 }
+        if self.current == UInt8(ascii: "0") {
+            self.index += 1
+        } else {
+            try self.digits()
+        }
+        if self.current == UInt8(ascii: ".") {
+            self.index += 1
+            try self.digits()
+        }
+        if let byte = self.current, byte | 0x20 == UInt8(ascii: "e") {
+            self.index += 1
+            if let sign = self.current, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { self.index += 1 }
+            try self.digits()
+        }
+        return JSONNumber(text: String(decoding: self.bytes[start..<self.index], as: UTF8.self))
+    }
+
+    private mutating func digits() throws(Fault) {
+        let start = self.index
+        while let byte = self.current, byte &- 0x30 <= 9 { self.index += 1 }
+        guard self.index > start else { throw self.fault("a digit should be here") }
+    }
+}
+
+// MARK: - Strings
+
+extension JSONText {
+    /// Reads a string from its opening to its closing quote.
+    mutating func string() throws(Fault) -> String {
+        let opening = self.index
+        let quote = self.bytes[opening]
+        self.index += 1
+        var text = ""
+        var start = self.index
+        while let byte = self.current {
+            if self.isStrict, byte < 0x20 { throw self.fault("control characters in a string must be escaped") }
+            if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") { break }
+            guard byte == quote || byte == UInt8(ascii: "\\") else {
+                self.index += 1
+                continue
+            }
+            let run = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
+            self.index += 1
+            if byte == quote { return text.isEmpty ? run : text + run }
+            text += run
+            if let scalar = try self.escaped() { text.unicodeScalars.append(scalar) }
+            start = self.index
+        }
+        throw self.isStrict
+            ? self.fault("a string is not closed")
+            : self.fault("the text that begins here is not closed with its quote", at: opening)
+    }
+
+    /// What stands behind a backslash; nil for the end of a line, which only goes on with the text in the next one.
+    private mutating func escaped() throws(Fault) -> Unicode.Scalar? {
+        guard let byte = self.current else {
+            throw self.fault(self.isStrict ? "a string is not closed" : "the text ends behind a backslash")
+        }
+        self.index += 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
+        case UInt8(ascii: "b"): return "\u{8}"
+        case UInt8(ascii: "f"): return "\u{C}"
+        case UInt8(ascii: "n"): return "\n"
+        case UInt8(ascii: "r"): return "\r"
+        case UInt8(ascii: "t"): return "\t"
+        case UInt8(ascii: "u"): return try self.unicodeEscape()
+        case _ where !self.isStrict: return try self.furtherEscape(byte)
+        default: throw self.fault("a backslash must be followed by one of \" \\ / b f n r t u")
+        }
+    }
+
+    /// The character of a `\u` and its four hexadecimal digits, or of a pair of them; begins behind the u.
+    mutating func unicodeEscape() throws(Fault) -> Unicode.Scalar {
+        let start = self.isStrict ? nil : self.index - 2
+        let unit = try self.hexadecimal(digits: 4)
+        if let scalar = Unicode.Scalar(unit) { return scalar }
+        let alone = "a surrogate stands alone"
+        guard unit < 0xDC00, self.current == UInt8(ascii: "\\") else { throw self.fault(alone, at: start) }
+        self.index += 1
+        guard self.current == UInt8(ascii: "u") else { throw self.fault(alone, at: start) }
+        self.index += 1
+        let low = try self.hexadecimal(digits: 4)
+        let value = 0x10000 + ((unit - 0xD800) << 10) + (low & 0x3FF)
+        guard low & 0xFC00 == 0xDC00, let scalar = Unicode.Scalar(value) else { throw self.fault(alone, at: start) }
+        return scalar
+    }
+
+    mutating func hexadecimal(digits: Int) throws(Fault) -> UInt32 {
+        var value: UInt32 = 0
+        for _ in 0..<digits {
+            guard let byte = self.current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
+                throw self.fault("\(self.isStrict ? "four" : "\(digits)") hexadecimal digits should be here")
+            }
+            value = value << 4 | UInt32(digit)
+            self.index += 1
+        }
+        return value
     }
 }

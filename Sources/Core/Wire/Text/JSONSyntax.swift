@@ -25,20 +25,14 @@ package struct JSONSyntax {
     private var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
 
     private func fault(_ what: String, at place: Int? = nil) -> JSONSyntaxFault {
-        let (line, column) = self.place(of: place ?? self.index)
+        let (line, column) = JSON5Reader.place(of: place ?? self.index, in: self.bytes)
         return JSONSyntaxFault(what: "line \(line), column \(column): \(what)", isCutShort: false)
     }
 
     /// The text has ended too early: says what is still open.
     private func cutShort(_ what: String, at place: Int) -> JSONSyntaxFault {
-        let (line, column) = self.place(of: place)
+        let (line, column) = JSON5Reader.place(of: place, in: self.bytes)
         return JSONSyntaxFault(what: "\(what) that begins at line \(line), column \(column)", isCutShort: true)
-    }
-
-    private func place(of index: Int) -> (line: Int, column: Int) {
-        let before = self.bytes[..<min(index, self.bytes.count)]
-        let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-        return (1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[lineStart...].count { $0 & 0xC0 != 0x80 })
     }
 
     private mutating func skipSpace() {
