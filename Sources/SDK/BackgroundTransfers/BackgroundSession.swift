@@ -193,19 +193,20 @@ extension BackgroundSession {
         to path: String,
         replacing: Bool = false
     ) async throws(BackgroundTransferError) -> BackgroundTransfer {
-        var body = JSONObject()
-        body.add("to", AbsolutePath.of(path))
-        if replacing { body.add("replace", true) }
+        let body = JSONWriter.object { json in
+            json.member("to", AbsolutePath.of(path))
+            if replacing { json.member("replace", true) }
+        }
         let rest = "/transfers/\(id)/take"
         do throws(BackgroundTransferError) {
-            return try self.calls.transfer(try await self.calls.answer("POST", rest, body.bytes, isUnhurried: true))
+            return try self.calls.transfer(try await self.calls.answer("POST", rest, body, isUnhurried: true))
         } catch {
             guard error.code == .interrupted || error.code == .timedOut else { throw error }
         }
         // An agent that died meanwhile has moved the file, or will with the next request.
         let transfer = try await self.calls.transfer(id)
         guard !transfer.isTaken else { return transfer }
-        return try self.calls.transfer(try await self.calls.answer("POST", rest, body.bytes, isUnhurried: true))
+        return try self.calls.transfer(try await self.calls.answer("POST", rest, body, isUnhurried: true))
     }
 
     /// Cancels a transfer; of one that has ended the file goes that nobody took.
@@ -380,16 +381,16 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
 
     /// As the agent is sent it.
     package var body: [UInt8] {
-        var object = JSONObject()
-        object.add("device", self.device)
-        object.add("topic", self.topic)
-        object.add("discretionary", self.isDiscretionary)
-        object.add("sendsLaunchEvents", self.sendsLaunchEvents)
-        object.add("allowsMetered", self.allowsMetered)
-        object.add("acceptsEarlyAnswers", self.acceptsEarlyAnswers)
-        object.add("requestTimeout", self.requestTimeout)
-        object.add("resourceTimeout", self.resourceTimeout)
-        object.add("connectionsPerHost", self.connectionsPerHost.map { Int64($0) })
-        return object.bytes
+        JSONWriter.object { json in
+            json.member("device", ifPresent: self.device)
+            json.member("topic", ifPresent: self.topic)
+            json.member("discretionary", ifPresent: self.isDiscretionary)
+            json.member("sendsLaunchEvents", ifPresent: self.sendsLaunchEvents)
+            json.member("allowsMetered", ifPresent: self.allowsMetered)
+            json.member("acceptsEarlyAnswers", ifPresent: self.acceptsEarlyAnswers)
+            json.member("requestTimeout", ifPresent: self.requestTimeout)
+            json.member("resourceTimeout", ifPresent: self.resourceTimeout)
+            json.member("connectionsPerHost", ifPresent: self.connectionsPerHost.map { Int64($0) })
+        }
     }
 }

@@ -3,6 +3,7 @@ import FoundationEssentials
 package import Gateway
 import Glibc
 import Platform
+import Wire
 
 /// Command lines that try out a gateway, ready to be pasted.
 package struct ReadyCommands: Sendable {

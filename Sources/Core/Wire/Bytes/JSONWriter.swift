@@ -302,4 +302,24 @@ extension JSONWriter {
     package mutating func member(_ name: StaticString, ifPresent value: String?) {
         if let value { self.member(name, value) }
     }
+
+    /// A member that is left out for nil.
+    package mutating func member(_ name: StaticString, ifPresent value: Int64?) {
+        if let value { self.member(name, value) }
+    }
+
+    /// A member that is left out for nil.
+    package mutating func member(_ name: StaticString, ifPresent value: Bool?) {
+        if let value { self.member(name, value) }
+    }
+}
+
+/// JSON text that is written by hand.
+package enum JSONText {
+    /// `text` as a JSON string.
+    package static func quoted(_ text: String) -> String {
+        var json = JSONWriter()
+        json.string(text)
+        return json.buffer.view.string
+    }
 }

@@ -7,8 +7,8 @@ package enum JSON5Reader {
     /// - Throws: the first fault.
     package static func read(_ text: [UInt8]) throws(JSON5Fault) -> JSONValue {
         if let line = self.firstLineOutsideUTF8(text) { throw JSON5Fault(line: line, kind: .notUTF8) }
-        do throws(JSONText.Fault) {
-            return try JSONText.read(text, .json5)
+        do throws(JSONParser.Fault) {
+            return try JSONParser.read(text, .json5)
         } catch {
             let (line, column) = self.place(of: error.place, in: text)
             guard let (name, first) = error.repeated else {
@@ -74,7 +74,7 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - What JSON5 adds to JSON
 
-extension JSONText {
+extension JSONParser {
     /// How many bytes the white space has that begins here and is none of JSON; nil when none does.
     func furtherSpace() -> Int? {
         let spaces = ["\u{A0}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{1680}", "\u{202F}", "\u{205F}", "\u{3000}"]
@@ -197,7 +197,7 @@ extension JSONText {
 
 // MARK: - Numbers
 
-extension JSONText {
+extension JSONParser {
     private mutating func number() throws(Fault) -> Double {
         let start = self.index
         var isNegative = false

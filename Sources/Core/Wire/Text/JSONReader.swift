@@ -7,8 +7,8 @@ package enum JSONReader {
         _ text: String,
         refusingRepeatedNames refusesRepeatedNames: Bool = false
     ) throws(JSONFault) -> JSONValue {
-        do throws(JSONText.Fault) {
-            return try JSONText.read(Array(text.utf8), refusesRepeatedNames ? .strictWithoutRepeatedNames : .strict)
+        do throws(JSONParser.Fault) {
+            return try JSONParser.read(Array(text.utf8), refusesRepeatedNames ? .strictWithoutRepeatedNames : .strict)
         } catch {
             throw JSONFault(
                 column: error.place + 1,
@@ -38,7 +38,7 @@ package struct JSONFault: Error, Hashable {
 }
 
 /// A text of JSON, or of JSON5, while it is being read.
-struct JSONText {
+struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
         /// JSON5, whose objects have each name once.
@@ -73,7 +73,7 @@ struct JSONText {
 
     /// The value that `bytes` are, white space around it allowed.
     static func read(_ bytes: [UInt8], _ dialect: Dialect) throws(Fault) -> JSONValue {
-        var text = JSONText(bytes, dialect)
+        var text = JSONParser(bytes, dialect)
         let value = try text.value(depth: 0)
         guard try text.next() == nil else { throw text.fault("there is more after the end of the value") }
         return value
@@ -110,7 +110,7 @@ struct JSONText {
 
 // MARK: - Values
 
-extension JSONText {
+extension JSONParser {
     private mutating func value(depth: Int) throws(Fault) -> JSONValue {
         guard depth < self.depthMax else { throw self.fault("values are nested more than \(self.depthMax) deep") }
         guard let byte = try self.next() else { throw self.fault("the text ends where a value should be") }
@@ -223,7 +223,7 @@ extension JSONText {
 
 // MARK: - Numbers
 
-extension JSONText {
+extension JSONParser {
     private mutating func strictNumber() throws(Fault) -> JSONNumber {
         let start = self.index
         if self.current == UInt8(ascii: "-") { self.index += 1 }
@@ -253,7 +253,7 @@ extension JSONText {
 
 // MARK: - Strings
 
-extension JSONText {
+extension JSONParser {
     /// Reads a string from its opening to its closing quote.
     mutating func string() throws(Fault) -> String {
         let opening = self.index

@@ -57,21 +57,26 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
 
     /// As the agent is sent it.
     package var body: [UInt8] {
-        var object = JSONObject()
-        object.add("kind", self.kind.rawValue)
-        object.add("url", self.url)
-        object.add("method", self.method)
-        if !self.headers.isEmpty {
-            var headers = JSONObject()
-            for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) { headers.add(name, value) }
-            object.add("headers", headers)
+        JSONWriter.object { json in
+            json.member("kind", self.kind.rawValue)
+            json.member("url", self.url)
+            json.member("method", ifPresent: self.method)
+            if !self.headers.isEmpty {
+                json.key("headers")
+                json.beginObject()
+                for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) {
+                    json.key(name)
+                    json.string(value)
+                }
+                json.endObject()
+            }
+            json.member("file", ifPresent: self.file.map { AbsolutePath.of($0) })
+            let earliestBegin = self.earliestBegin.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) }
+            json.member("earliestBegin", ifPresent: earliestBegin)
+            json.member("sha256", ifPresent: self.sha256)
+            json.member("bytesMax", ifPresent: self.bytesMax)
+            json.member("note", ifPresent: self.note)
         }
-        object.add("file", self.file.map { AbsolutePath.of($0) })
-        object.add("earliestBegin", self.earliestBegin.map { Int64(($0.timeIntervalSince1970 * 1000).rounded()) })
-        object.add("sha256", self.sha256)
-        object.add("bytesMax", self.bytesMax)
-        object.add("note", self.note)
-        return object.bytes
     }
 }
 
@@ -112,50 +117,14 @@ extension JSONValue {
     var instant: Date? { self.integer.map { Date(timeIntervalSince1970: Double($0) / 1000) } }
 }
 
-/// A JSON object that is written member by member; what has no value is left out.
-struct JSONObject {
-    private var members: [String] = []
-
-    var text: String { "{\(self.members.joined(separator: ","))}" }
-    var bytes: [UInt8] { Array(self.text.utf8) }
-
-    mutating func add(_ name: String, _ value: String?) {
-        if let value { self.members.append("\(Self.string(name)):\(Self.string(value))") }
-    }
-
-    mutating func add(_ name: String, _ value: Int64?) {
-        if let value { self.members.append("\(Self.string(name)):\(value)") }
-    }
-
-    mutating func add(_ name: String, _ value: Bool?) {
-        if let value { self.members.append("\(Self.string(name)):\(value)") }
-    }
-
-    /// In seconds, to the millisecond.
-    mutating func add(_ name: String, _ value: Duration?) {
+extension JSONWriter {
+    /// A member in seconds, to the millisecond, that is left out for nil.
+    mutating func member(_ name: StaticString, ifPresent value: Duration?) {
         guard let value else { return }
         let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000
         let rest = String(milliseconds % 1000)
         let decimals = rest == "0" ? "" : "." + String(repeating: "0", count: 3 - rest.count) + rest
-        self.members.append("\(Self.string(name)):\(milliseconds / 1000)\(decimals)")
-    }
-
-    mutating func add(_ name: String, _ value: JSONObject) {
-        self.members.append("\(Self.string(name)):\(value.text)")
-    }
-
-    /// A string, with its quotation marks.
-    private static func string(_ text: String) -> String {
-        var written = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\": written += "\\\(scalar)"
-            case "\0"..."\u{1F}":
-                let digits = String(scalar.value, radix: 16)
-                written += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: written.unicodeScalars.append(scalar)
-            }
-        }
-        return written + "\""
+        self.key(name)
+        "\(milliseconds / 1000)\(decimals)".withByteView { self.raw($0) }
     }
 }

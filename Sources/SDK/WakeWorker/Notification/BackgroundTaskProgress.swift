@@ -1,4 +1,5 @@
 import Synchronization
+import Wire
 
 /// How far a background task is, with what Foundation's `Progress` means by it.
 ///
@@ -268,8 +269,8 @@ package struct TaskProgress: Hashable, Sendable {
     /// The body of a report.
     package var json: [UInt8] {
         var members = ["\"completed\":\(self.completed)", "\"total\":\(self.total)"]
-        if let title = self.title { members.append("\"title\":\(JSONText.string(title))") }
-        if let subtitle = self.subtitle { members.append("\"subtitle\":\(JSONText.string(subtitle))") }
+        if let title = self.title { members.append("\"title\":\(JSONText.quoted(title))") }
+        if let subtitle = self.subtitle { members.append("\"subtitle\":\(JSONText.quoted(subtitle))") }
         return Array("{\(members.joined(separator: ","))}".utf8)
     }
 }

@@ -1,4 +1,5 @@
 import HTTPClient
+import Wire
 
 /// What a worker subscribes to.
 struct SubscriptionRequest: Sendable {
@@ -107,7 +108,7 @@ struct SubscriptionRequest: Sendable {
 
     /// Gives a wake back.
     func release(_ wake: String, _ release: WakeRelease) throws(WakeWorkerError) -> HTTPRequest {
-        let body = Array("{\"reason\":\(JSONText.string(release.reason))}".utf8)
+        let body = Array("{\"reason\":\(JSONText.quoted(release.reason))}".utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/release", body: body)
     }
 

@@ -117,7 +117,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
                 let message = "\(name) has \(text.utf8.count) bytes; it has \(TaskReporting.textBytesMax) at most"
                 throw BackgroundTaskError(.badTaskRequest, message)
             }
-            members.append("\"\(name)\":\(JSONText.string(text))")
+            members.append("\"\(name)\":\(JSONText.quoted(text))")
         }
         if self.strategy != .queue { members.append("\"strategy\":\"\(self.strategy.rawValue)\"") }
         let resources = self.requiredResources.names.map { "\"\($0)\"" }.joined(separator: ",")

@@ -109,7 +109,7 @@ public struct BackgroundTaskScheduler: Sendable {
         if let id, !(1...64 ~= id.count) {
             throw BackgroundTaskError(.badTaskRequest, "id has \(id.count) characters; it has 1 to 64")
         }
-        let body = "{\"finished\":\(count),\"id\":\(JSONText.string(id ?? Self.randomID()))}"
+        let body = "{\"finished\":\(count),\"id\":\(JSONText.quoted(id ?? Self.randomID()))}"
         let path = "/sessions/\(URLPath.component(session))"
         _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
     }

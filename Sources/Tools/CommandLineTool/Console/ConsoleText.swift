@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Platform
 package import Wire
 
@@ -40,16 +39,6 @@ extension Int {
         } else {
             self = number.isNaN ? 0 : number < 0 ? .min : .max
         }
-    }
-}
-
-/// JSON text that is written by hand.
-package enum JSONText {
-    /// `text` as a JSON string.
-    package static func quoted(_ text: String) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
-        return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }
 }
 
