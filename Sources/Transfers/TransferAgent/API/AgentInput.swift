@@ -121,45 +121,43 @@ enum AgentInput {
             throw self.badTransfer("url", body["url"], "an http or https URL of at most \(self.urlBytesMax) bytes")
         }
         var spec = TransferSpec(url: text)
-        spec.method = try self.method(body["method"], kind)
+        let methods = kind == .download ? ["GET", "POST"] : ["PUT", "POST", "PATCH"]
+        spec.method = try self.member(
+            "method",
+            body,
+            methods.joined(separator: " or "),
+            \.text,
+            where: methods.contains
+        )
         spec.headers = try self.headers(body["headers"])
         spec.file = try self.file(body["file"], kind)
-        if let value = body["sha256"], value != .null {
-            guard let digits = value.text?.lowercased(), kind == .download, digits.utf8.count == 64,
-                digits.utf8.allSatisfy({ $0.hexDigitValue != nil })
-            else { throw self.badTransfer("sha256", value, "64 hexadecimal digits, for a download") }
-            spec.sha256 = digits
+        spec.sha256 = try self.member("sha256", body, "64 hexadecimal digits, for a download") { value in
+            value.text?.lowercased()
+        } where: { digits in
+            kind == .download && digits.utf8.count == 64 && digits.utf8.allSatisfy { $0.hexDigitValue != nil }
         }
-        if let value = body["bytesMax"], value != .null {
-            guard let most = value.integer, most > 0 else {
-                throw self.badTransfer("bytesMax", value, "a whole number above 0")
-            }
-            spec.bytesMax = most
+        spec.bytesMax = try self.member("bytesMax", body, "a whole number above 0", \.integer) { $0 > 0 }
+        spec.note = try self.member("note", body, "a text of at most \(self.noteBytesMax) bytes", \.text) { note in
+            note.utf8.count <= self.noteBytesMax
         }
-        if let value = body["note"], value != .null {
-            guard let note = value.text, note.utf8.count <= self.noteBytesMax else {
-                throw self.badTransfer("note", value, "a text of at most \(self.noteBytesMax) bytes")
-            }
-            spec.note = note
-        }
-        var earliest: Int64 = 0
-        if let value = body["earliestBegin"], value != .null {
-            guard let moment = value.integer, moment >= 0, moment < 1 << 53 else {
-                throw self.badTransfer("earliestBegin", value, "milliseconds since 1970")
-            }
-            earliest = moment
+        let earliest = try self.member("earliestBegin", body, "milliseconds since 1970", \.integer) { moment in
+            moment >= 0 && moment < 1 << 53
         }
         let host = "\(url.scheme)://\(url.host.lowercased()):\(url.port)"
-        return TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest)
+        return TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest ?? 0)
     }
 
-    private static func method(_ value: JSONValue?, _ kind: TransferKind) throws(APIError) -> String? {
-        guard let value, value != .null else { return nil }
-        let allowed = kind == .download ? ["GET", "POST"] : ["PUT", "POST", "PATCH"]
-        guard let text = value.text, allowed.contains(text) else {
-            throw self.badTransfer("method", value, allowed.joined(separator: " or "))
-        }
-        return text
+    /// A member that may be missing, or null.
+    private static func member<Value>(
+        _ name: String,
+        _ body: JSONValue,
+        _ remedy: String,
+        _ read: (JSONValue) -> Value?,
+        where isGood: (Value) -> Bool
+    ) throws(APIError) -> Value? {
+        guard let member = body[name], member != .null else { return nil }
+        guard let value = read(member), isGood(value) else { throw self.badTransfer(name, member, remedy) }
+        return value
     }
 
     private static func headers(_ value: JSONValue?) throws(APIError) -> [TransferSpec.Header] {

@@ -71,17 +71,8 @@ package struct AgentKey: Sendable {
             $0.gatewayAuthority = $1
         },
         .text("token", "the bearer token that the gateway is shown", "the path of a file") { $0.gatewayToken = $1 },
-        AgentKey(
-            name: "metered",
-            summary: "whether the network costs by the byte; auto asks NetworkManager",
-            requirement: "auto, yes or no",
-            isText: true
-        ) { settings, value in
-            guard case .string(let text) = value, let metered = AgentSettings.Metered(rawValue: text) else {
-                return false
-            }
-            settings.metered = metered
-            return true
+        .choice("metered", "whether the network costs by the byte; auto asks NetworkManager", "auto, yes or no") {
+            $0.metered = $1
         },
         .text("trust", "the authorities that transfers trust instead of the system's", "the path of a PEM file") {
             $0.trust = $1
@@ -108,27 +99,31 @@ package struct AgentKey: Sendable {
         },
         .seconds("retry.first", "the first wait after an attempt that failed, in seconds") { $0.retry.first = $1 },
         .seconds("retry.last", "the longest such wait, in seconds") { $0.retry.last = $1 },
-        AgentKey(
-            name: "log.level",
-            summary: "the least important line that is logged",
-            requirement: "debug, info, warning or error",
-            isText: true
-        ) { settings, value in
-            guard case .string(let text) = value, let level = LogLevel(rawValue: text) else { return false }
-            settings.logLevel = level
-            return true
+        .choice("log.level", "the least important line that is logged", "debug, info, warning or error") {
+            $0.logLevel = $1
         },
-        AgentKey(
-            name: "log.format",
-            summary: "how lines are written",
-            requirement: "text or json",
-            isText: true
-        ) { settings, value in
-            guard case .string(let text) = value, let format = LogFormat(rawValue: text) else { return false }
-            settings.logFormat = format
-            return true
-        },
+        .choice("log.format", "how lines are written", "text or json") { $0.logFormat = $1 },
     ]
+
+    /// A key whose values `read` knows.
+    private init<Value>(
+        _ name: String,
+        _ summary: String,
+        _ requirement: String,
+        isText: Bool = false,
+        _ assign: @escaping @Sendable (inout AgentSettings, Value) -> Void,
+        read: @escaping @Sendable (JSONValue) -> Value?
+    ) {
+        self.name = name
+        self.summary = summary
+        self.requirement = requirement
+        self.isText = isText
+        self.assign = { settings, value in
+            guard let value = read(value) else { return false }
+            assign(&settings, value)
+            return true
+        }
+    }
 
     private static func text(
         _ name: String,
@@ -136,11 +131,16 @@ package struct AgentKey: Sendable {
         _ requirement: String,
         _ assign: @escaping @Sendable (inout AgentSettings, String) -> Void
     ) -> AgentKey {
-        AgentKey(name: name, summary: summary, requirement: requirement, isText: true) { settings, value in
-            guard case .string(let text) = value, !text.isEmpty else { return false }
-            assign(&settings, text)
-            return true
-        }
+        AgentKey(name, summary, requirement, isText: true, assign) { $0.text.flatMap { $0.isEmpty ? nil : $0 } }
+    }
+
+    private static func choice<Choice: RawRepresentable<String> & Sendable>(
+        _ name: String,
+        _ summary: String,
+        _ requirement: String,
+        _ assign: @escaping @Sendable (inout AgentSettings, Choice) -> Void
+    ) -> AgentKey {
+        AgentKey(name, summary, requirement, isText: true, assign) { $0.text.flatMap { Choice(rawValue: $0) } }
     }
 
     private static func count(
@@ -149,13 +149,8 @@ package struct AgentKey: Sendable {
         _ range: ClosedRange<Int>,
         _ assign: @escaping @Sendable (inout AgentSettings, Int) -> Void
     ) -> AgentKey {
-        let requirement = "a whole number from \(range.lowerBound) to \(range.upperBound)"
-        return AgentKey(name: name, summary: summary, requirement: requirement, isText: false) { settings, value in
-            guard case .number(let number) = value, let count = Int(number.text), range.contains(count) else {
-                return false
-            }
-            assign(&settings, count)
-            return true
+        AgentKey(name, summary, "a whole number from \(range.lowerBound) to \(range.upperBound)", assign) { value in
+            value.integer.map { Int($0) }.flatMap { range.contains($0) ? $0 : nil }
         }
     }
 
@@ -165,13 +160,8 @@ package struct AgentKey: Sendable {
         _ least: Int64,
         _ assign: @escaping @Sendable (inout AgentSettings, Int64) -> Void
     ) -> AgentKey {
-        let requirement = "a whole number of bytes, at least \(least)"
-        return AgentKey(name: name, summary: summary, requirement: requirement, isText: false) { settings, value in
-            guard case .number(let number) = value, let count = Int64(number.text), count >= least else {
-                return false
-            }
-            assign(&settings, count)
-            return true
+        AgentKey(name, summary, "a whole number of bytes, at least \(least)", assign) { value in
+            value.integer.flatMap { $0 >= least ? $0 : nil }
         }
     }
 
@@ -180,13 +170,11 @@ package struct AgentKey: Sendable {
         _ summary: String,
         _ assign: @escaping @Sendable (inout AgentSettings, Int64) -> Void
     ) -> AgentKey {
-        let requirement = "seconds, above 0 and with three decimals at most"
-        return AgentKey(name: name, summary: summary, requirement: requirement, isText: false) { settings, value in
-            guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds,
-                milliseconds > 0
-            else { return false }
-            assign(&settings, milliseconds)
-            return true
+        AgentKey(name, summary, "seconds, above 0 and with three decimals at most", assign) { value in
+            guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
+                return nil
+            }
+            return milliseconds > 0 ? milliseconds : nil
         }
     }
 }
