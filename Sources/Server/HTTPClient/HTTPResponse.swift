@@ -1,4 +1,5 @@
 import Platform
+import Wire
 
 /// The answer to a request.
 package struct HTTPResponse: Sendable {
@@ -55,6 +56,14 @@ package struct HTTPResponse: Sendable {
     }
 
     package var isSuccess: Bool { (200..<300).contains(self.status) }
+
+    /// The reason that a gateway or an agent gives for an error, and status, reason and message in words; nil where
+    /// there is no reason.
+    package var refusal: (reason: String, words: String)? {
+        guard let value = JSONValue(self.body), let reason = value["reason"]?.text else { return nil }
+        let message = value["message"]?.text.map { ": \($0)" } ?? ""
+        return (reason, "\(self.status) \(reason)\(message)")
+    }
 
     /// The body as text; ill-formed UTF-8 is replaced by U+FFFD.
     package var text: String { String(decoding: self.body, as: UTF8.self) }

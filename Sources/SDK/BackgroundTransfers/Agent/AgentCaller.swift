@@ -174,17 +174,16 @@ extension AgentCaller {
     /// What an answer that is an error says.
     static func refusal(_ response: HTTPResponse) -> BackgroundTransferError {
         let isPassing = response.status == 503
-        guard let value = JSONValue(object: response.body), let reason = value["reason"]?.text else {
+        guard let (reason, words) = response.refusal else {
             return BackgroundTransferError(
                 .badAnswer,
                 "the answer is \(response.status) without a reason; see whether a transfers agent listens there",
                 isPassing: isPassing
             )
         }
-        let message = value["message"]?.text.map { ": \($0)" } ?? ""
         return BackgroundTransferError(
             BackgroundTransferError.Code(reason: reason, status: response.status),
-            "the agent answered \(response.status) \(reason)\(message)",
+            "the agent answered \(words)",
             isPassing: isPassing
         )
     }

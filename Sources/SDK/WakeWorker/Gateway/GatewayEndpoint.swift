@@ -92,13 +92,12 @@ extension GatewayEndpoint {
 
     /// What an answer that is an error says.
     static func refusal(_ response: HTTPResponse) -> WakeWorkerError {
-        guard let value = JSONValue(object: response.body), let reason = value["reason"]?.text else {
+        guard let (reason, words) = response.refusal else {
             return WakeWorkerError(
                 .badAnswer,
                 "the answer is \(response.status) without a reason; see whether the URL is that of a gateway's edge"
             )
         }
-        let message = value["message"]?.text.map { ": \($0)" } ?? ""
         let code: WakeWorkerError.Code =
             switch reason {
             case "ExtensionLimitReached": .extensionLimitReached
@@ -108,7 +107,7 @@ extension GatewayEndpoint {
         let retryAfter = response.header("retry-after").flatMap { Int64($0) }.map { max(0, $0) }
         return WakeWorkerError(
             code,
-            "the gateway answered \(response.status) \(reason)\(message)",
+            "the gateway answered \(words)",
             refusal: GatewayRefusal(status: response.status, reason: reason, retryAfter: retryAfter)
         )
     }

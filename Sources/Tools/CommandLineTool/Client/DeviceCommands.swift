@@ -136,38 +136,33 @@ extension CommandDefinition {
         OptionDefinition("--yes", "", "without asking, once the number is said"),
     ]
 
-    package static let deviceLaunch = CommandDefinition(
-        "device launch",
-        "launch what waits on a device now, whatever holds it; an empty wake when nothing does",
-        arguments: [actedOn],
-        options: onLists + OptionDefinition.client,
-        example: "wakegate device launch 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
-        run: DeviceActions.run(.launch)
+    package static let deviceLaunch = acting(
+        .launch,
+        "launch what waits on a device now, whatever holds it; an empty wake when nothing does"
     )
+    package static let deviceDrop = acting(
+        .drop,
+        "discard the push that waits on a device; a wake in flight goes on"
+    )
+    package static let deviceExpire = acting(.expire, "end the wake in flight of a device as expired now")
 
-    package static let deviceDrop = CommandDefinition(
-        "device drop",
-        "discard the push that waits on a device; a wake in flight goes on",
-        arguments: [actedOn],
-        options: onLists + OptionDefinition.client,
-        example: "wakegate device drop 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
-        run: DeviceActions.run(.drop)
-    )
-
-    package static let deviceExpire = CommandDefinition(
-        "device expire",
-        "end the wake in flight of a device as expired now",
-        arguments: [actedOn],
-        options: onLists + OptionDefinition.client,
-        example: "wakegate device expire 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
-        run: DeviceActions.run(.expire)
-    )
+    private static func acting(_ action: DeviceActions.Action, _ summary: String) -> CommandDefinition {
+        CommandDefinition(
+            "device \(action.rawValue)",
+            summary,
+            arguments: [actedOn],
+            options: onLists + OptionDefinition.client,
+            example:
+                "wakegate device \(action.rawValue) 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe",
+            run: DeviceActions.run(action)
+        )
+    }
 }
 
 /// What people do to devices and what waits on them.
 package enum DeviceActions {
     /// One of the actions.
-    package enum Action: Sendable {
+    package enum Action: String, Sendable {
         case launch, drop, expire
 
         /// The method and the end of the path of the route for one device.
@@ -280,7 +275,7 @@ package enum DeviceActions {
         /// Why an answer says that nothing was done; nil when something was.
         private func refusal(_ response: HTTPResponse) throws(CommandFailure) -> String? {
             guard response.isSuccess else {
-                return JSONValue(response.body)?["reason"]?.text ?? "\(response.status)"
+                return response.refusal?.reason ?? "\(response.status)"
             }
             guard self.action == .drop else { return nil }
             return try Self.hasDropped(response) ? nil : "NothingPending"

@@ -19,10 +19,14 @@ package enum GatewayAnswer {
 
     /// - Throws: with the gateway's reason and message when the status is not 2xx.
     package static func check(_ response: HTTPResponse) throws(CommandFailure) {
+        try self.check(response) { self.remedies[$0] }
+    }
+
+    /// - Parameter remedy: what this program can do about a reason.
+    static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
-        let reason = JSONValue(response.body)?["reason"]?.text
-        let remedy = reason.flatMap { self.remedies[$0] }
+        let remedy = (response.refusal?.reason).flatMap(remedy)
         throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
     }
 
@@ -35,13 +39,7 @@ package enum GatewayAnswer {
 
     /// Status, reason and message of an answer that is an error.
     package static func refusal(_ response: HTTPResponse) -> String {
-        guard let value = JSONValue(response.body),
-            let reason = value["reason"]?.text
-        else {
-            return "the gateway answered \(response.status)"
-        }
-        let message = value["message"]?.text.map { ": \($0)" } ?? ""
-        return TerminalText.harmless("the gateway answered \(response.status) \(reason)\(message)")
+        TerminalText.harmless("the gateway answered \(response.refusal?.words ?? "\(response.status)")")
     }
 }
 

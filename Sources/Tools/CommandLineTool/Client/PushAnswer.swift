@@ -32,7 +32,7 @@ package struct PushAnswer: Sendable {
     /// The disposition of an accepted push, the reason of a refused one.
     package var outcome: String {
         if self.isAccepted { return self.response.header("wakegate-disposition") ?? "accepted" }
-        return JSONValue(self.response.body)?["reason"]?.text ?? "refused"
+        return self.response.refusal?.reason ?? "refused"
     }
 
     /// One line, such as `200 scheduled, may launch in 14 min 59 s (2026-11-21T07:20:00Z), apns-id …`.

@@ -177,11 +177,7 @@ package enum TaskRefusal {
         device: String?,
         identifier: String? = nil
     ) throws(CommandFailure) {
-        guard !response.isSuccess else { return }
-        let refusal = GatewayAnswer.refusal(response)
-        let reason = JSONValue(response.body)?["reason"]?.text
-        let remedy = reason.flatMap { self.remedy($0, device: device ?? "TOKEN", identifier: identifier) }
-        throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
+        try GatewayAnswer.check(response) { self.remedy($0, device: device ?? "TOKEN", identifier: identifier) }
     }
 
     private static func remedy(_ reason: String, device: String, identifier: String?) -> String? {

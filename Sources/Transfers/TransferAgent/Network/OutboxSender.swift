@@ -78,7 +78,7 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         case .failure(let error):
             self.report(.again(error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)"))
         case .success(let response):
-            let reason = JSONValue(response.body)?["reason"]?.text ?? ""
+            let reason = response.refusal?.reason ?? ""
             self.report(Self.outcome(of: response.status, reason: reason))
         }
     }
