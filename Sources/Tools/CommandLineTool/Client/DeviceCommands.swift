@@ -305,12 +305,7 @@ extension CommandDefinition {
         "list devices, by topic, state and hold",
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
-            OptionDefinition(
-                "--state",
-                "STATE",
-                "pending, inFlight, held or idle",
-                words: DeviceListCommand.states
-            ),
+            OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
             OptionDefinition("--hold", "CODE", "those whose push this hold keeps back", words: DeviceListCommand.holds),
             OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "TOKEN", "only devices behind this one, in the order of tokens"),

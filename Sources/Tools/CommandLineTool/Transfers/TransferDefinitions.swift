@@ -34,12 +34,7 @@ extension CommandDefinition {
             ),
             OptionDefinition("--earliest-begin", "WHEN", "not before: 15m from now, or an instant of RFC 3339"),
             OptionDefinition("--sha256", "DIGITS", "the SHA-256 that the download must have"),
-            OptionDefinition(
-                "--bytes-max",
-                "N",
-                "how many bytes it may have",
-                value: .integer(1...(1 << 62))
-            ),
+            OptionDefinition("--bytes-max", "N", "how many bytes it may have", value: .integer(1...(1 << 62))),
             OptionDefinition("--note", "TEXT", "text for whoever takes the file, such as where it belongs"),
             json, agent,
         ],
@@ -129,12 +124,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--device", "TOKEN", "who is woken when all transfers have ended"),
             OptionDefinition("--topic", "TOPIC", "that device's topic"),
-            OptionDefinition(
-                "--launch-events",
-                "yes|no",
-                "whether somebody is woken; default: yes",
-                words: yesOrNo
-            ),
+            OptionDefinition("--launch-events", "yes|no", "whether somebody is woken; default: yes", words: yesOrNo),
             OptionDefinition(
                 "--discretionary",
                 "yes|no",
@@ -160,12 +150,7 @@ extension CommandDefinition {
                 "how long a transfer is tried; default: 604800",
                 value: .integer(1...31_536_000)
             ),
-            OptionDefinition(
-                "--connections",
-                "N",
-                "connections to one server; default: 6",
-                value: .integer(1...64)
-            ),
+            OptionDefinition("--connections", "N", "connections to one server; default: 6", value: .integer(1...64)),
             OptionDefinition("--remove", "", "cancel what runs, and remove the session and its files"), json, agent,
         ],
         example: "wakegate transfer session \(exampleSession) --topic com.example.app --device \(exampleTransfer)",
