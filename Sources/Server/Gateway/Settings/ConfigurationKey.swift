@@ -2,6 +2,103 @@ import Engine
 import Policy
 import Wire
 
+/// How a value stands in the configuration.
+struct SettingForm<Value>: Sendable {
+    /// What the value must be, for messages and manuals.
+    let requirement: String
+    /// Whether the value is text, so that `--set` takes it as it stands.
+    var isText = false
+    /// The value; nil when it is not what `requirement` says.
+    let read: @Sendable (JSONValue) -> Value?
+    let write: @Sendable (Value) -> JSONValue
+}
+
+extension SettingForm<Bool> {
+    static var flag: Self { Self(requirement: "true or false", read: { $0.bool }, write: { .bool($0) }) }
+}
+
+extension SettingForm<Int> {
+    static func count(_ range: ClosedRange<Int>) -> Self {
+        Self(
+            requirement: "a whole number from \(range.lowerBound) to \(range.upperBound)",
+            read: { $0.number.flatMap { Int(exactly: $0) }.flatMap { range.contains($0) ? $0 : nil } },
+            write: { .number(JSONNumber(Double($0))) }
+        )
+    }
+}
+
+extension SettingForm<Int64> {
+    /// Seconds, which are kept in milliseconds.
+    static func seconds(_ range: ClosedRange<Int>) -> Self {
+        Self(
+            requirement: "a number of seconds from \(range.lowerBound) to \(range.upperBound)",
+            read: { value in
+                guard let seconds = value.number, seconds >= Double(range.lowerBound),
+                    seconds <= Double(range.upperBound)
+                else { return nil }
+                return Int64((seconds * 1000).rounded())
+            },
+            write: { .number(JSONNumber(Double($0) / 1000)) }
+        )
+    }
+}
+
+extension SettingForm<String> {
+    static func text(_ requirement: String) -> Self {
+        Self(
+            requirement: requirement,
+            isText: true,
+            read: { $0.text.flatMap { $0.isEmpty ? nil : $0 } },
+            write: { .string($0) }
+        )
+    }
+}
+
+extension SettingForm<String?> {
+    static var file: Self {
+        Self(
+            requirement: "a path, or null",
+            isText: true,
+            read: { value in
+                if value == .null { return .some(nil) }
+                guard let path = value.text, !path.isEmpty else { return nil }
+                return path
+            },
+            write: { $0.map { .string($0) } ?? .null }
+        )
+    }
+}
+
+extension SettingForm where Value: RawRepresentable<String> & CaseIterable & Sendable {
+    static func choice() -> Self {
+        Self(
+            requirement: Value.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or "),
+            isText: true,
+            read: { $0.text.flatMap { Value(rawValue: $0) } },
+            write: { .string($0.rawValue) }
+        )
+    }
+}
+
+extension SettingForm {
+    static func choiceOrNull<Choice: RawRepresentable<String> & CaseIterable & Sendable>() -> Self
+    where Value == Choice? {
+        let choice = SettingForm<Choice>.choice()
+        return Self(
+            requirement: "\(choice.requirement), or null",
+            isText: true,
+            read: { $0 == .null ? .some(nil) : choice.read($0).map { .some($0) } },
+            write: { $0.map(choice.write) ?? .null }
+        )
+    }
+}
+
+extension SettingForm<ListenSetting> {
+    static var listen: Self {
+        Self(requirement: ListenSetting.requirement, read: { ListenSetting($0) }, write: { $0.value })
+    }
+}
+
 /// One key of the configuration: its name, what it takes, and where its value goes.
 package struct ConfigurationKey: Sendable {
     /// The full name, such as `tls.certificate`.
@@ -50,197 +147,89 @@ extension ConfigurationKey {
         + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
     private static let listeners = [
-        ConfigurationKey(listen: "edge", \.edge, "where providers and workers connect (HTTP/2 over TLS)"),
-        ConfigurationKey(listen: "admin", \.admin, "where operators connect (cleartext)"),
-        ConfigurationKey(listen: "plain", \.plain, "the edge routes in cleartext"),
-        ConfigurationKey(flag: "insecure", \.isInsecure, "allow cleartext on addresses other than loopback"),
+        ConfigurationKey("edge", \.edge, .listen, "where providers and workers connect (HTTP/2 over TLS)"),
+        ConfigurationKey("admin", \.admin, .listen, "where operators connect (cleartext)"),
+        ConfigurationKey("plain", \.plain, .listen, "the edge routes in cleartext"),
+        ConfigurationKey("insecure", \.isInsecure, .flag, "allow cleartext on addresses other than loopback"),
     ]
 
     private static let places =
-        [ConfigurationKey(text: "state", \.stateFolder, "a folder's path", "the state folder")] + ConfigurationKey.store
+        [ConfigurationKey("state", \.stateFolder, .text("a folder's path"), "the state folder")]
+        + ConfigurationKey.store
 
     private static let behaviour = [
         ConfigurationKey(
-            flag: "unaskedWorkers",
+            "unaskedWorkers",
             \.mayWorkersGoUnasked,
+            .flag,
             "ask no worker of this machine for proof, although they had to show some before"
         ),
-        ConfigurationKey(choice: "registration", \.registration, "how a device token becomes known"),
+        ConfigurationKey("registration", \.registration, .choice(), "how a device token becomes known"),
         ConfigurationKey(
-            flag: "strictBackgroundPriority",
+            "strictBackgroundPriority",
             \.strictBackgroundPriority,
+            .flag,
             "refuse background pushes of priority 10, as real APNs does"
         ),
         ConfigurationKey(
-            flag: "operatorTestPushes",
+            "operatorTestPushes",
             \.permitsTestPushes,
+            .flag,
             "let operators send pushes from the dashboard and POST /v1/devices/TOKEN/push; on in dev"
         ),
         ConfigurationKey(
-            orNull: "environment",
+            "environment",
             \.environment,
+            .choiceOrNull(),
             "which APNs this stands for: keys and certificates of the other one are refused"
         ),
         ConfigurationKey(
-            flag: "appleStreamLimit",
+            "appleStreamLimit",
             \.appleStreamLimit,
+            .flag,
             "one stream a connection until its first push with a good provider token, as real APNs has it"
         ),
         ConfigurationKey(
-            name: "drainTimeout",
-            requirement: "a number of seconds from 0 to 3600",
-            summary: "how long a shutdown waits for wakes in flight",
-            isText: false,
-            assign: { configuration, value in
-                guard case .number(let number) = value else { return false }
-                let seconds = number.double
-                guard seconds >= 0, seconds <= 3600 else { return false }
-                configuration.drainTimeoutMilliseconds = Int64((seconds * 1000).rounded())
-                return true
-            },
-            value: { .number(JSONNumber(Double($0.drainTimeoutMilliseconds) / 1000)) }
+            "drainTimeout",
+            \.drainTimeoutMilliseconds,
+            .seconds(0...3600),
+            "how long a shutdown waits for wakes in flight"
         ),
         ConfigurationKey(
-            name: "clockJumpMax",
-            requirement: "a number of seconds from 60 to \(Parameters.secondsMax)",
-            summary: "the longest time that the wall clock is believed to have passed while the machine was off",
-            isText: false,
-            assign: { configuration, value in
-                guard case .number(let number) = value else { return false }
-                let seconds = number.double
-                guard seconds >= 60, seconds <= Double(Parameters.secondsMax) else { return false }
-                configuration.clockJumpMaxMilliseconds = Int64((seconds * 1000).rounded())
-                return true
-            },
-            value: { .number(JSONNumber(Double($0.clockJumpMaxMilliseconds) / 1000)) }
+            "clockJumpMax",
+            \.clockJumpMaxMilliseconds,
+            .seconds(60...Parameters.secondsMax),
+            "the longest time that the wall clock is believed to have passed while the machine was off"
         ),
     ]
 
     private static let files = [
-        ConfigurationKey(file: "tls.certificate", \.certificateFile, "the server's certificate chain, PEM"),
-        ConfigurationKey(file: "tls.key", \.privateKeyFile, "the server's private key, PEM"),
-        ConfigurationKey(file: "tls.clientCA", \.clientCAFile, "the authorities of client certificates, PEM"),
-        ConfigurationKey(file: "tls.clientCRL", \.clientCRLFile, "what those authorities have revoked, PEM"),
-        ConfigurationKey(file: "providerKeys", \.providerKeysFolder, "the folder of providers' public keys"),
+        ConfigurationKey("tls.certificate", \.certificateFile, .file, "the server's certificate chain, PEM"),
+        ConfigurationKey("tls.key", \.privateKeyFile, .file, "the server's private key, PEM"),
+        ConfigurationKey("tls.clientCA", \.clientCAFile, .file, "the authorities of client certificates, PEM"),
+        ConfigurationKey("tls.clientCRL", \.clientCRLFile, .file, "what those authorities have revoked, PEM"),
+        ConfigurationKey("providerKeys", \.providerKeysFolder, .file, "the folder of providers' public keys"),
     ]
 
     private static let logging = [
-        ConfigurationKey(choice: "log.level", \.logLevel, "the least important line that is logged"),
-        ConfigurationKey(choice: "log.format", \.logFormat, "how log lines are written"),
+        ConfigurationKey("log.level", \.logLevel, .choice(), "the least important line that is logged"),
+        ConfigurationKey("log.format", \.logFormat, .choice(), "how log lines are written"),
     ]
 
     typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
 
-    private init(listen name: String, _ field: any Field<ListenSetting>, _ summary: String) {
+    private init<Value>(_ name: String, _ field: any Field<Value>, _ form: SettingForm<Value>, _ summary: String) {
         self.init(
             name: name,
-            requirement: ListenSetting.requirement,
+            requirement: form.requirement,
             summary: summary,
-            isText: false,
+            isText: form.isText,
             assign: {
-                guard let setting = ListenSetting($1) else { return false }
-                $0[keyPath: field] = setting
+                guard let value = form.read($1) else { return false }
+                $0[keyPath: field] = value
                 return true
             },
-            value: { $0[keyPath: field].value }
-        )
-    }
-
-    init(flag name: String, _ field: any Field<Bool>, _ summary: String) {
-        self.init(
-            name: name,
-            requirement: "true or false",
-            summary: summary,
-            isText: false,
-            assign: {
-                guard case .bool(let flag) = $1 else { return false }
-                $0[keyPath: field] = flag
-                return true
-            },
-            value: { .bool($0[keyPath: field]) }
-        )
-    }
-
-    private init(
-        text name: String,
-        _ field: any Field<String>,
-        _ requirement: String,
-        _ summary: String
-    ) {
-        self.init(
-            name: name,
-            requirement: requirement,
-            summary: summary,
-            isText: true,
-            assign: {
-                guard case .string(let text) = $1, !text.isEmpty else { return false }
-                $0[keyPath: field] = text
-                return true
-            },
-            value: { .string($0[keyPath: field]) }
-        )
-    }
-
-    private init(file name: String, _ field: any Field<String?>, _ summary: String) {
-        self.init(
-            name: name,
-            requirement: "a path, or null",
-            summary: summary,
-            isText: true,
-            assign: {
-                switch $1 {
-                case .null: $0[keyPath: field] = nil
-                case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
-                case .string, .bool, .number, .array, .object: return false
-                }
-                return true
-            },
-            value: { $0[keyPath: field].map { .string($0) } ?? .null }
-        )
-    }
-
-    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
-        choice name: String,
-        _ field: any Field<Choice>,
-        _ summary: String
-    ) {
-        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
-        self.init(
-            name: name,
-            requirement: choices,
-            summary: summary,
-            isText: true,
-            assign: {
-                guard case .string(let text) = $1, let choice = Choice(rawValue: text) else { return false }
-                $0[keyPath: field] = choice
-                return true
-            },
-            value: { .string($0[keyPath: field].rawValue) }
-        )
-    }
-
-    private init<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
-        orNull name: String,
-        _ field: any Field<Choice?>,
-        _ summary: String
-    ) {
-        let choices = Choice.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
-        self.init(
-            name: name,
-            requirement: "\(choices), or null",
-            summary: summary,
-            isText: true,
-            assign: {
-                switch $1 {
-                case .null: $0[keyPath: field] = nil
-                case .string(let text):
-                    guard let choice = Choice(rawValue: text) else { return false }
-                    $0[keyPath: field] = choice
-                case .bool, .number, .array, .object: return false
-                }
-                return true
-            },
-            value: { $0[keyPath: field].map { .string($0.rawValue) } ?? .null }
+            value: { form.write($0[keyPath: field]) }
         )
     }
 
@@ -293,21 +282,15 @@ extension ConfigurationKey {
             fault: Self.fault(ofStore:)
         ),
         ConfigurationKey(
-            name: "databaseConnections",
-            requirement: "a whole number from 1 to 100",
-            summary: "how many connections to the database of `store` commit; three more control, share and read",
-            isText: false,
-            assign: {
-                guard case .number(let number) = $1, let count = Int(exactly: number.double), (1...100).contains(count)
-                else { return false }
-                $0.databaseConnections = count
-                return true
-            },
-            value: { .number(JSONNumber(Double($0.databaseConnections))) }
+            "databaseConnections",
+            \.databaseConnections,
+            .count(1...100),
+            "how many connections to the database of `store` commit; three more control, share and read"
         ),
         ConfigurationKey(
-            flag: "databaseInsecure",
+            "databaseInsecure",
             \.isDatabaseInsecure,
+            .flag,
             "allow a database on another machine that does not prove who it is (no sslmode=verify-full)"
         ),
     ]

@@ -90,41 +90,23 @@ package struct WebhookKey: Sendable {
             },
             value: { .string(HTTPURL($0.url)?.shown ?? "") }
         ),
-        WebhookKey(
-            name: "slots",
-            requirement: "a whole number from 1 to \(SubscriptionRequest.slotsMax)",
-            summary: "how many unanswered wakes it may hold",
-            isText: false,
-            assign: {
-                guard case .number(let number) = $1, let slots = Int(exactly: number.double),
-                    (1...SubscriptionRequest.slotsMax).contains(slots)
-                else { return false }
-                $0.slots = slots
-                return true
-            },
-            value: { .number(JSONNumber(Double($0.slots))) }
-        ),
+        WebhookKey("slots", \.slots, .count(1...SubscriptionRequest.slotsMax), "how many unanswered wakes it may hold"),
         WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides"),
         WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes"),
-        WebhookKey(file: "certificate", \.certificateFile, "the certificate shown to the receiver, PEM"),
-        WebhookKey(file: "key", \.privateKeyFile, "its private key, PEM"),
+        WebhookKey("certificate", \.certificateFile, .file, "the certificate shown to the receiver, PEM"),
+        WebhookKey("key", \.privateKeyFile, .file, "its private key, PEM"),
         WebhookKey(
-            file: "ca",
+            "ca",
             \.certificateAuthorityFile,
+            .file,
             "the authorities of the receiver's certificate, PEM; null for those of the system"
         ),
-        WebhookKey(file: "secretFile", \.secretFile, "the file of the secret that wakes are signed with"),
+        WebhookKey("secretFile", \.secretFile, .file, "the file of the secret that wakes are signed with"),
         WebhookKey(
-            name: "allowPrivate",
-            requirement: "true or false",
-            summary: "let the receiver stand on loopback, link-local and private addresses",
-            isText: false,
-            assign: {
-                guard case .bool(let flag) = $1 else { return false }
-                $0.allowsPrivate = flag
-                return true
-            },
-            value: { .bool($0.allowsPrivate) }
+            "allowPrivate",
+            \.allowsPrivate,
+            .flag,
+            "let the receiver stand on loopback, link-local and private addresses"
         ),
     ]
 
@@ -173,25 +155,23 @@ package struct WebhookKey: Sendable {
         )
     }
 
-    private init(
-        file name: String,
-        _ field: any WritableKeyPath<WebhookConfiguration, String?> & Sendable,
+    private init<Value>(
+        _ name: String,
+        _ field: any WritableKeyPath<WebhookConfiguration, Value> & Sendable,
+        _ form: SettingForm<Value>,
         _ summary: String
     ) {
         self.init(
             name: name,
-            requirement: "a path, or null",
+            requirement: form.requirement,
             summary: summary,
-            isText: true,
+            isText: form.isText,
             assign: {
-                switch $1 {
-                case .null: $0[keyPath: field] = nil
-                case .string(let path) where !path.isEmpty: $0[keyPath: field] = path
-                case .string, .bool, .number, .array, .object: return false
-                }
+                guard let value = form.read($1) else { return false }
+                $0[keyPath: field] = value
                 return true
             },
-            value: { $0[keyPath: field].map { .string($0) } ?? .null }
+            value: { form.write($0[keyPath: field]) }
         )
     }
 }
