@@ -57,8 +57,8 @@ package struct HTTPResponse: Sendable {
 
     package var isSuccess: Bool { (200..<300).contains(self.status) }
 
-    /// The reason that a gateway or an agent gives for an error, and status, reason and message in words; nil where
-    /// there is no reason.
+    /// The reason that a gateway or an agent gives for an error, and status, reason and message in words; nil if the
+    /// body has no reason.
     package var refusal: (reason: String, words: String)? {
         guard let value = JSONValue(self.body), let reason = value["reason"]?.text else { return nil }
         let message = value["message"]?.text.map { ": \($0)" } ?? ""

@@ -139,7 +139,7 @@ package final class SystemBus {
 
 /// A property of a service on the system bus. It is asked for now and then, and soon after the bus tells of a change.
 ///
-/// One question is on its way at a time, and whatever the bus tells is but a reason to ask.
+/// At most one question is unanswered at a time, and a signal is only a reason to ask.
 ///
 /// It belongs to one thread and waits for nothing.
 final class PropertyWatch {
@@ -154,7 +154,7 @@ final class PropertyWatch {
         static let lastRetry: Int64 = 60_000
     }
 
-    /// What is asked for, and how often.
+    /// The property, and how often to ask for it.
     struct Subject {
         let property: String
         let interface: String
@@ -165,7 +165,7 @@ final class PropertyWatch {
         /// How long an answer may take before it is asked anew.
         let abandonment: Int64
 
-        /// What the bus is to tell of.
+        /// The match rules of the signals that are reasons to ask.
         var rules: [String] {
             let bus = "org.freedesktop.DBus"
             return [
@@ -176,7 +176,7 @@ final class PropertyWatch {
         }
     }
 
-    /// What was heard of the property.
+    /// An event of the property.
     enum News {
         case answer(SystemBus.Answer)
         /// An answer takes longer than it may.
@@ -198,7 +198,7 @@ final class PropertyWatch {
     private var question: UInt64?
     private var askedAt: Int64?
     private var hasNews = false
-    /// Whether it was told that the answer takes too long.
+    /// True if the silence was reported.
     private var isSilent = false
     /// Whether there may be more messages than were taken.
     private var isBehind = false

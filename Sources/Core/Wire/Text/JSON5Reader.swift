@@ -169,7 +169,7 @@ extension JSONParser {
             || byte == UInt8(ascii: "$")
     }
 
-    /// What stands behind a backslash and does so in JSON5 alone; `byte` was read.
+    /// Reads an escape that JSON5 alone has, of which `byte` was read.
     mutating func furtherEscape(_ byte: UInt8) throws(Fault) -> Unicode.Scalar? {
         switch byte {
         case UInt8(ascii: "v"): return "\u{B}"

@@ -162,7 +162,7 @@ extension JSONParser {
         return .array(elements)
     }
 
-    /// Passes what stands behind an element: a comma, or the end of what begins at `start`.
+    /// Passes the comma behind an element, or the end of the object or array that begins at `start`.
     ///
     /// - Returns: whether another element follows.
     private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
@@ -176,7 +176,7 @@ extension JSONParser {
         return false
     }
 
-    /// Of JSON5, throws where the text ends within what begins at `start`.
+    /// Throws if a text of JSON5 ends within the object or array that begins at `start`.
     private mutating func checkEnd(_ start: Int) throws(Fault) {
         guard !self.isStrict, try self.next() == nil else { return }
         let opening = Character(Unicode.Scalar(self.bytes[start]))

@@ -37,7 +37,7 @@ package enum JSONValue: Hashable, Sendable {
         self = value
     }
 
-    /// The JSON object that bytes are; nil when they are none.
+    /// The JSON object that bytes are; nil for any other bytes.
     package init?(object bytes: some Collection<UInt8>) {
         self.init(bytes)
         guard case .object = self else { return nil }

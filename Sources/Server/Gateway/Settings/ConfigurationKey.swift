@@ -2,11 +2,11 @@ import Engine
 import Policy
 import Wire
 
-/// How a value stands in the configuration.
+/// The form of a value in the configuration.
 struct SettingForm<Value>: Sendable {
-    /// What the value must be, for messages and manuals.
+    /// The rule for the value, for messages and manuals.
     let requirement: String
-    /// Whether the value is text, so that `--set` takes it as it stands.
+    /// True if the value is text, so that `--set` takes it unchanged.
     var isText = false
     /// The value; nil when it is not what `requirement` says.
     let read: @Sendable (JSONValue) -> Value?

@@ -50,7 +50,7 @@ extension ParsedCommand {
         return try location.answer(location.request(method, path, body: body), with: try location.client())
     }
 
-    /// Shows a good answer as it is with `--json`, else in words.
+    /// Shows a good answer unchanged with `--json`, else in words.
     func show(_ response: HTTPResponse, _ text: (JSONValue) -> String) throws(CommandFailure) -> Int32 {
         let answer = try GatewayAnswer.object(response)
         if self.isSet("--json") { Console.out(json: response.text) } else { Console.out(text(answer)) }
