@@ -1,14 +1,13 @@
 package import Engine
 package import Wire
 
-/// What an operation has the engine do for a caller who waits: a closure that runs on the engine's thread, and what the
-/// closure needs loaded.
+/// The work of an operation on the engine: a closure that runs on the engine's thread, and the rows that it needs.
 ///
-/// An engine with a store of its own has everything in memory, and runs the closure at once. An engine on a shared store
-/// loads the rows first, runs the closure on them, and commits the difference. A closure captures values alone, as it
-/// crosses from the thread of a loop to that of the engine.
+/// An engine with a store of its own has everything in memory, and runs the closure at once. An engine on a shared
+/// store loads the rows first, runs the closure on them, and commits the difference; after a conflict it does so again.
+/// A closure captures values alone, as it crosses from the thread of a loop to that of the engine.
 ///
-/// Nobody can forget whom a device or a wake belongs to: the closure gets it as a value that `Reach` has found for the
+/// The check of the caller cannot be forgotten: the closure gets the device or the wake that `Reach` found for the
 /// caller.
 package struct EngineWork: Sendable {
     private enum Action {
@@ -19,11 +18,11 @@ package struct EngineWork: Sendable {
         case wake(@Sendable (Reach, WakeID) throws(APIError) -> EngineReply)
     }
 
-    /// What it needs loaded.
+    /// The rows that the closure needs.
     let rows: NeededRows
-    /// Whether it is about one wake or one device, and takes the engine no longer than a push.
+    /// True if it is about one wake or one device, and takes the engine no longer than a push.
     let isBrief: Bool
-    /// Whether the stream of a wake may have room for another one afterwards, though the wake ended before.
+    /// True if the stream of a wake may have room for another one afterwards, though the wake ended before.
     let freesSlot: Bool
     /// The topic that the device of `rows` gets if it is new.
     let newTopic: NewTopic?
@@ -100,7 +99,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device.name)), newTopic: newTopic, .plain(perform))
     }
 
-    /// Does it, with what it needs in memory.
+    /// Runs the closure. The rows it needs are in memory.
     func perform(_ reach: Reach) throws(APIError) -> EngineReply {
         switch self.action {
         case .plain(let action): return try action(reach)
@@ -114,7 +113,7 @@ package struct EngineWork: Sendable {
     }
 }
 
-/// What comes of work.
+/// The result of work.
 package enum EngineReply {
     case outcome(Outcome)
     /// The history answers.
@@ -123,13 +122,13 @@ package enum EngineReply {
     case stream(topic: [UInt8], SubscriptionRequest)
     /// Long lists are written one by one.
     case list(LongList)
-    /// An operator's push is taken, as a provider's would be.
+    /// A push of an operator is taken like a push of a provider.
     case push(TestPush, to: DeviceToken, of: [UInt8])
 }
 
-/// What work needs loaded from a store that gateways share.
+/// The rows that work needs from a store that gateways share.
 package enum NeededRows: Sendable {
-    /// Nothing but what this gateway knows by itself.
+    /// Nothing but what this gateway has in memory.
     case nothing
     /// A topic of this name, to be made where there is none; nothing else.
     case topic([UInt8])
@@ -137,7 +136,7 @@ package enum NeededRows: Sendable {
     case row(RequestedRow)
     /// The last committed version of a device, which is read and not changed.
     case reading(DeviceToken)
-    /// What all gateways have counted: of all topics, of one, or of all together alone.
+    /// The counters of all gateways: of all topics, of one, or the totals alone.
     case counts(CountedTopics)
     /// The rows of many devices.
     case list(ListedRows)
@@ -183,16 +182,17 @@ package enum ListedRows: Sendable {
 /// The topic that a device gets if it is new.
 struct NewTopic: Sendable {
     let name: [UInt8]
-    /// Whether the device comes with a push, which registers it where the configuration says so, and moves none that was
-    /// removed.
+    /// True if the device comes with a push, which registers it where the configuration says so, and moves none that
+    /// was removed.
     let isOfPush: Bool
 }
 
-// MARK: - What a caller names
+// MARK: - Authorization
 
-/// What a caller names, which is found for a caller alone: what is of a topic beyond theirs is not there.
+/// The name of a device or a wake in a request. It is found for its caller alone: a device of a topic beyond theirs is
+/// not there.
 ///
-/// What stands in it comes out by `find` only, so that nothing is done to it for somebody who does not reach it.
+/// Its value comes out by `find` only, so that nothing is done for a caller who does not reach it.
 package struct Named<Name: Sendable>: Sendable {
     fileprivate let name: Name
 

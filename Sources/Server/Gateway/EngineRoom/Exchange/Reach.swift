@@ -6,7 +6,7 @@ package import Wire
 package struct Reach {
     package let workspace: Workspace
     package let caller: Caller
-    /// What answers are made of besides devices.
+    /// The sources of answers besides devices.
     package let room: RoomState
 
     package init(_ workspace: Workspace, _ caller: Caller, _ room: RoomState) {
@@ -50,12 +50,12 @@ package struct Reach {
     }
 }
 
-/// What answers are made of besides devices: counters, webhooks, and whether the gateway is shutting down.
+/// The sources of answers besides devices: counters, webhooks, and whether the gateway is shutting down.
 package final class RoomState {
     let records: GatewayRecords
     let limits: LimitCounts
     let commitTimes: () -> CommitTimes
-    /// How the webhooks are, by topic, as they said last.
+    /// The last reported state of each webhook, by topic.
     var webhooks: [String: WebhookStatus] = [:]
     package var isDraining = false
 
