@@ -27,7 +27,7 @@ enum FolderLayers {
             "EngineRoom/Live", "EngineRoom/WhatIf", "EngineRoom/Exchange", "EngineRoom/History", "EngineRoom/Metrics",
             "EngineRoom/Store", "EngineRoom/World", "EngineRoom/Commits", "EngineRoom/Desks", "EngineRoom/Engine",
             "EngineRoom/Cluster", "EngineRoom/Import", "Webhooks", "Edge/Dashboard", "Edge/OpenAPI", "Edge/Faults",
-            "Edge/Routes", "Edge/Operations", "Edge/Handler", "Process/Reload", "Process",
+            "Edge/Operations", "Edge/Handler", "Process/Reload", "Process",
         ],
         "PostgresStore": ["Connection", "Store"],
         "TransferAgent": ["Policy", "OpenAPI", "Settings", "Store", "Files", "Network", "Room", "API", "Process"],

@@ -34,3 +34,67 @@ extension Operation {
         return .handedOn
     }
 }
+
+extension Operation {
+    /// What a supervisor asks.
+    package static let health = [alive, ready, version]
+
+    package static let alive = Operation(
+        "alive",
+        .get,
+        "/healthz",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
+    }
+
+    package static let ready = Operation(
+        "ready",
+        .get,
+        "/readyz",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        .asked(.readiness)
+    }
+
+    package static let version = Operation(
+        "version",
+        .get,
+        "/version",
+        on: .admin,
+        by: .operator,
+        reaching: .nothing,
+        answers: [200],
+        afterFailedStore: .answered
+    ) { _ in
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("version")
+        writer.string(wakeGateVersion)
+        writer.key("commit")
+        if let wakeGateCommit { writer.string(wakeGateCommit) } else { writer.null() }
+        writer.key("build")
+        writer.string(BuildKind.name)
+        writer.endObject()
+        return .answered(OperationAnswer(writer.buffer.view.array))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Whether the gateway takes requests.
+    package static let readiness = EngineWork { reach throws(APIError) in
+        if let failure = reach.workspace.failure { throw failure.refusal(failure.error) }
+        guard !reach.room.isDraining else { throw .shutdown }
+        return .outcome(.ready)
+    }
+}

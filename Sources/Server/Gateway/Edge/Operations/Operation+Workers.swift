@@ -173,3 +173,311 @@ extension EngineWork {
         }
     }
 }
+
+/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be,
+/// `device=<token>`, `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
+package struct SubscriptionQuery {
+    /// The most devices, tasks or sessions a stream may name.
+    package static let namesMax = 64
+    /// The most bytes of a stream's label.
+    static let nameBytesMax = 128
+
+    private static let parameters = [
+        "slots", "name", "device", "task", "session", "resource", "push", "conditions",
+    ]
+
+    private var slots = 1
+    private var name = ""
+    private var devices: [DeviceToken] = []
+    private var tasks: [IdentifierPattern] = []
+    private var sessions: [IdentifierPattern] = []
+    private var resources: [String] = []
+    private var takesPushes = true
+    private var reportsConditions = false
+
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    package init(_ query: ByteView) throws(APIError) {
+        try QueryParameter.forEach(of: query, repeatable: ["device", "task", "session", "resource"]) {
+            parameter throws(APIError) in try self.take(parameter)
+        }
+        guard self.takesPushes || self.reportsConditions || !self.tasks.isEmpty || !self.sessions.isEmpty else {
+            let message = "With push=0 alone nothing comes on the stream; name what it takes with task or session."
+            throw APIError(400, "BadQuery", message)
+        }
+    }
+
+    /// One slot for every device and pushes alone, unless the query says otherwise.
+    package var request: SubscriptionRequest {
+        SubscriptionRequest(
+            slots: self.slots,
+            takesPushes: self.takesPushes,
+            tasks: self.tasks,
+            sessions: self.sessions,
+            resources: self.resources,
+            reportsConditions: self.reportsConditions,
+            devices: self.devices,
+            label: self.name.percentDecoded ?? self.name
+        )
+    }
+
+    private mutating func take(_ parameter: QueryParameter) throws(APIError) {
+        let (name, value) = (parameter.name, parameter.value)
+        switch name {
+        case "slots": self.slots = try parameter.integer(1...SubscriptionRequest.slotsMax)
+        case "name":
+            guard value.utf8.count <= Self.nameBytesMax else {
+                throw APIError(400, "BadQuery", "name is a label of at most \(Self.nameBytesMax) bytes.")
+            }
+            self.name = value
+        case "device":
+            guard let token = value.withByteView({ DeviceToken(hex: $0) }) else { throw APIError.badDeviceToken }
+            try Self.append(token, to: &self.devices, name)
+        case "task": try Self.append(try Self.pattern(parameter), to: &self.tasks, once: name)
+        case "session": try Self.append(try Self.pattern(parameter), to: &self.sessions, once: name)
+        case "resource":
+            let resource = value.percentDecoded ?? value
+            guard TaskRequestReader.isResource(resource) else {
+                throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
+            }
+            try Self.append(resource, to: &self.resources, name, countMax: SubscriptionRequest.resourcesMax)
+        case "push": self.takesPushes = try parameter.flag()
+        case "conditions": self.reportsConditions = try parameter.flag()
+        default:
+            let takes = "a subscription takes \(Self.parameters.joined(separator: ", "))"
+            throw parameter.unknown(among: Self.parameters, takes)
+        }
+    }
+
+    private static func append<Value>(
+        _ value: Value,
+        to values: inout [Value],
+        _ parameter: String,
+        countMax: Int = namesMax
+    ) throws(APIError) {
+        guard values.count < countMax else {
+            throw APIError(400, "BadQuery", "\(parameter) may come at most \(countMax) times.")
+        }
+        values.append(value)
+    }
+
+    private static func append(
+        _ pattern: IdentifierPattern,
+        to patterns: inout [IdentifierPattern],
+        once parameter: String
+    ) throws(APIError) {
+        guard !patterns.contains(pattern) else {
+            throw APIError(
+                400,
+                "DuplicateTask",
+                "\(parameter)=\(pattern.text) comes twice; a stream handles each name once."
+            )
+        }
+        try self.append(pattern, to: &patterns, parameter)
+    }
+
+    private static func pattern(_ parameter: QueryParameter) throws(APIError) -> IdentifierPattern {
+        let pattern = IdentifierPattern(parameter.value.percentDecoded ?? parameter.value)
+        guard pattern.isWellFormed else {
+            throw APIError(
+                400,
+                "BadQuery",
+                "\(parameter.name) is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_', or those and '.*' "
+                    + "for all names that begin so."
+            )
+        }
+        return pattern
+    }
+}
+
+extension RequestBody {
+    /// What a worker says of a wake that it is done with: `result` of a push, `success` of a task or a session.
+    ///
+    /// - Throws: `APIError` with reason `BadResult`.
+    package static func report(_ body: ByteView) throws(APIError) -> WakeReport {
+        if let report = self.shortReport(body) { return report }
+        let object = try self.object(body, reason: "BadResult")
+        switch (object["result"], object["success"]) {
+        case (let result, nil):
+            guard case .string(let text)? = result, let result = FetchResult(rawValue: text) else {
+                let message =
+                    "result is \(result?.described ?? "missing"); send newData, noData or failed, or of a "
+                    + "task or a session success, true or false."
+                throw APIError(400, "BadResult", message)
+            }
+            return .push(result)
+        case (nil, let success?):
+            guard case .bool(let isSuccess) = success else {
+                throw APIError(400, "BadResult", "success is \(success.described); send true or false.")
+            }
+            return .task(isSuccess ? .success : .failure)
+        case (_?, _?):
+            throw APIError(400, "BadResult", "A push takes result, a task or a session success; send one of them.")
+        }
+    }
+
+    /// A report as the SDKs write it: what it says shows without taking the JSON apart. Nil for any other.
+    private static func shortReport(_ body: ByteView) -> WakeReport? {
+        if body == #"{"result":"newData"}"# { return .push(.newData) }
+        if body == #"{"result":"noData"}"# { return .push(.noData) }
+        if body == #"{"result":"failed"}"# { return .push(.failed) }
+        if body == #"{"success":true}"# { return .task(.success) }
+        if body == #"{"success":false}"# { return .task(.failure) }
+        return nil
+    }
+
+    /// How much longer a worker wants a wake to last, in milliseconds from now; nil when it leaves that open.
+    ///
+    /// - Throws: `APIError` with reason `BadExtension`.
+    static func `extension`(_ body: ByteView) throws(APIError) -> Int64? {
+        guard !body.isEmpty else { return nil }
+        let object = try self.object(body, reason: "BadExtension")
+        if let other = object.members.map(\.name).first(where: { $0 != "seconds" }) {
+            throw APIError(400, "BadExtension", "\(other) is not a member of an extension; it takes seconds alone.")
+        }
+        guard let seconds = object["seconds"] else { return nil }
+        guard case .number(let number) = seconds, number.double > 0, number.double <= Self.extensionSecondsMax else {
+            let message = "seconds is \(seconds.described); send a number more than 0, and at most a day's."
+            throw APIError(400, "BadExtension", message)
+        }
+        return max(1, Int64(number.double * 1000))
+    }
+
+    private static let extensionSecondsMax = 86_400.0
+
+    /// How far a continued task is.
+    ///
+    /// - Throws: `APIError` with reason `BadProgress`.
+    package static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
+        if let progress = PlainProgress.read(body) { return progress }
+        let object = try self.object(body, reason: "BadProgress")
+        let fields = ["completed", "total", "title", "subtitle"]
+        if let other = object.members.map(\.name).first(where: { !fields.contains($0) }) {
+            let nearest = NearestMatch.find(other, in: fields).map { " (\($0)?)" } ?? ""
+            let message = "\(other) is not a field of progress\(nearest); it takes \(fields.joined(separator: ", "))."
+            throw APIError(400, "BadProgress", message)
+        }
+        return TaskProgress(
+            completed: try self.units("completed", of: object),
+            total: try self.units("total", of: object),
+            title: try self.text("title", of: object, reason: "BadProgress"),
+            subtitle: try self.text("subtitle", of: object, reason: "BadProgress")
+        )
+    }
+
+    /// Returns the reason that a worker gives for releasing a wake, or an empty string if the body has none.
+    ///
+    /// - Throws: `APIError` with reason `BadRelease`.
+    package static func release(_ body: ByteView) throws(APIError) -> String {
+        guard !body.isEmpty else { return "" }
+        let object = try self.object(body, reason: "BadRelease")
+        if let other = object.members.map(\.name).first(where: { $0 != "reason" }) {
+            throw APIError(400, "BadRelease", "\(other) is not a member of a release; it takes reason alone.")
+        }
+        return try self.text("reason", of: object, reason: "BadRelease") ?? ""
+    }
+
+    private static func units(_ field: String, of object: JSONValue) throws(APIError) -> UInt64 {
+        guard case .number(let number)? = object[field], let units = UInt64(exactly: number.double),
+            units <= Self.unitsMax
+        else {
+            let found = object[field]?.described ?? "missing"
+            let message = "\(field) is \(found); it takes a whole number from 0 to \(Self.unitsMax)."
+            throw APIError(400, "BadProgress", message)
+        }
+        return units
+    }
+
+    /// The largest count: the last whole number that every JSON reader keeps.
+    static let unitsMax: UInt64 = 1 << 53 - 1
+}
+
+/// Reads progress as workers write it, without taking the JSON apart: four reports a second of each task would have it
+/// taken apart for nothing.
+///
+/// It knows whole counts without leading zeros and texts of printable ASCII without escapes, each field once, with
+/// spaces between them or none. What it takes means what `RequestBody` would make of it; all else is left to that.
+struct PlainProgress {
+    /// The most digits that are looked at: more stand for a number past the largest count.
+    private static let digitsMax = 16
+
+    private let body: ByteView
+    private var place = 0
+
+    /// - Returns: nil for a body that it does not know.
+    static func read(_ body: ByteView) -> TaskProgress? {
+        var reader = PlainProgress(body: body)
+        return reader.progress()
+    }
+
+    private init(body: ByteView) { self.body = body }
+
+    private mutating func progress() -> TaskProgress? {
+        var counts: (completed: UInt64?, total: UInt64?)
+        var texts: (title: String?, subtitle: String?)
+        guard self.take(UInt8(ascii: "{")) else { return nil }
+        repeat {
+            guard let name = self.text(), self.take(UInt8(ascii: ":")) else { return nil }
+            if name == "completed", counts.completed == nil {
+                counts.completed = self.count()
+                guard counts.completed != nil else { return nil }
+            } else if name == "total", counts.total == nil {
+                counts.total = self.count()
+                guard counts.total != nil else { return nil }
+            } else if name == "title", texts.title == nil {
+                guard let title = self.text(), title.count <= RequestBody.textBytesMax else { return nil }
+                texts.title = title.string
+            } else if name == "subtitle", texts.subtitle == nil {
+                guard let subtitle = self.text(), subtitle.count <= RequestBody.textBytesMax else { return nil }
+                texts.subtitle = subtitle.string
+            } else {
+                return nil
+            }
+        } while self.take(UInt8(ascii: ","))
+        guard self.take(UInt8(ascii: "}")), self.place == self.body.count, let completed = counts.completed,
+            let total = counts.total
+        else { return nil }
+        return TaskProgress(completed: completed, total: total, title: texts.title, subtitle: texts.subtitle)
+    }
+
+    private mutating func skipSpaces() {
+        while self.place < self.body.count, self.body[self.place] == UInt8(ascii: " ") { self.place += 1 }
+    }
+
+    /// Takes a byte that is next, whatever spaces stand before it.
+    private mutating func take(_ byte: UInt8) -> Bool {
+        self.skipSpaces()
+        guard self.place < self.body.count, self.body[self.place] == byte else { return false }
+        self.place += 1
+        return true
+    }
+
+    /// What stands between two quotation marks.
+    private mutating func text() -> ByteView? {
+        guard self.take(UInt8(ascii: "\"")) else { return nil }
+        let start = self.place
+        while self.place < self.body.count {
+            let byte = self.body[self.place]
+            self.place += 1
+            if byte == UInt8(ascii: "\"") { return self.body.slice(start, count: self.place - 1 - start) }
+            guard (0x20...0x7E).contains(byte), byte != UInt8(ascii: "\\") else { return nil }
+        }
+        return nil
+    }
+
+    private mutating func count() -> UInt64? {
+        self.skipSpaces()
+        let start = self.place
+        var count: UInt64 = 0
+        while self.place < self.body.count, self.place - start < Self.digitsMax {
+            let digit = self.body[self.place] &- UInt8(ascii: "0")
+            guard digit <= 9 else { break }
+            count = count * 10 + UInt64(digit)
+            self.place += 1
+        }
+        let digits = self.place - start
+        guard digits > 0, digits == 1 || self.body[start] != UInt8(ascii: "0"), count <= RequestBody.unitsMax else {
+            return nil
+        }
+        return count
+    }
+}

@@ -1,4 +1,50 @@
-import Wire
+package import Wire
+
+/// The small JSON bodies of the worker and admin API.
+package enum RequestBody {
+    /// The most bytes such a body may have.
+    static let bytesMax = 4096
+
+    /// The most bytes of a test push: a payload may be written with spaces and escapes.
+    static let testPushBytesMax = 32_768
+
+    /// Returns the members of a body, which must be a JSON object. No name may appear twice in an object of it: readers
+    /// of JSON differ in which of the two they believe.
+    ///
+    /// - Parameter reason: the code of the error if it is no such object.
+    /// - Throws: `APIError` with that reason.
+    package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
+        switch JSONGate.judge(body) {
+        case .notJSON, .notAnObject:
+            throw APIError(400, reason, "The body is not a JSON object (RFC 8259); send one, as {\"key\": \"value\"}.")
+        case .wakes, .wrongContentAvailable, .doesNotWake: break
+        }
+        do throws(JSONFault) {
+            return try JSONReader.read(body.string, refusingRepeatedNames: true)
+        } catch {
+            let subject = error.member ?? "The body"
+            guard error.kind == .unreadable else {
+                throw APIError(400, reason, "\(subject) cannot be read: \(error.what); send it once.")
+            }
+            throw APIError(400, reason, "\(subject) cannot be read: \(error.what); send a simpler value.")
+        }
+    }
+
+    /// The text of a task's field; nil when there is none.
+    ///
+    /// - Parameter reason: the code to answer with when it is no text, or too long.
+    static func text(_ field: String, of object: JSONValue, reason: String) throws(APIError) -> String? {
+        guard let value = object[field] else { return nil }
+        guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {
+            let message = "\(field) is \(value.described); it takes a text of at most \(Self.textBytesMax) bytes."
+            throw APIError(400, reason, message)
+        }
+        return text
+    }
+
+    /// The most bytes of a title, a subtitle, or the reason of a release.
+    static let textBytesMax = 256
+}
 
 /// One parameter of a query.
 struct QueryParameter {

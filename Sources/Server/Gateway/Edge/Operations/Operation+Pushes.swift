@@ -1,6 +1,73 @@
 import Engine
 import Policy
-import Wire
+package import Wire
+
+extension Operation {
+    /// The provider API.
+    package static let pushes = [push]
+
+    /// The loops take pushes by a way of their own, whose checks have their own order and whose answers have their own
+    /// words. Apple's documents describe it, not `openapi.json`.
+    package static let push = Operation(
+        "push",
+        .post,
+        "/3/device/{token}",
+        on: .edge,
+        by: .provider,
+        reaching: .topicOfSubject,
+        bodyLimit: .payload,
+        answers: [200, 400, 403, 404, 405, 410, 413, 429, 500, 503],
+        afterFailedStore: .refused,
+        action: nil
+    )
+
+    /// Whether a request is one of the provider API, for which nobody looks into the table: it has an answer of its own
+    /// for every path that comes to the edge, but for those of the worker API.
+    package static func isOfProviders(path: ByteView, on role: ListenerRole) -> Bool {
+        role != .admin && !path.starts(with: "/v1/")
+    }
+}
+
+extension Operation {
+    /// What operators push to try out devices and workers.
+    package static let testPushes = [testPush]
+
+    package static let testPush = Operation(
+        "testPush",
+        .post,
+        "/v1/devices/{token}/push",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        bodyLimit: .testPush,
+        answers: [200, 400, 404],
+        afterFailedStore: .refused
+    ) { call throws(APIError) in
+        guard let rules = call.services.testPushes.rules else { throw .testPushesNotPermitted }
+        let body = try RequestBody.object(call.body, reason: "BadPush")
+        let (device, apnsID) = (try call.device(), call.services.newAPNsID())
+        return .asked(.testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules)))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// Takes a push of an operator's, as one of a provider's.
+    package static func testPush(_ push: TestPush) -> EngineWork {
+        EngineWork(pushingTo: push.device, of: push.topic) { reach throws(APIError) in
+            let topic: [UInt8]
+            if let named = push.topic {
+                topic = named
+            } else {
+                let device = try reach.device(push.device)
+                topic = Array(reach.engine.topicName(reach.engine.topic(of: device.index)).utf8)
+            }
+            guard let token = push.device.pushed(of: topic, by: reach.caller) else { throw .unknownTopic }
+            return .push(push, to: token, of: topic)
+        }
+    }
+}
 
 /// What the body of a test push says, which is judged as the header fields and the payload of a provider's push are.
 struct TestPushBody {
