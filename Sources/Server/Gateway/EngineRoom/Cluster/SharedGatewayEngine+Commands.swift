@@ -2,7 +2,7 @@ import Engine
 import Wire
 
 /// What comes from the loops.
-extension SharedGatewayEngine {
+extension SharedGatewayEngine: StoredEngine {
     /// Takes a batch, which is empty afterwards.
     func enqueue(_ batch: CommandBatch) {
         let arrivals = batch.arrivals
@@ -17,7 +17,7 @@ extension SharedGatewayEngine {
                 left = max(0, left - 1)
                 self.take(push, bytes, leftAt: arrivals.isEmpty ? 0 : arrivals[arrival].at)
             },
-            command: { self.take($0) }
+            command: { self.take($0, self.workspace) }
         )
         batch.removeAll()
     }
@@ -29,39 +29,13 @@ extension SharedGatewayEngine {
         self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
     }
 
-    private func take(_ command: EngineCommand) {
-        switch command {
-        case .request(let request): self.take(request)
-        case .rejected(let reason, let topic):
-            self.rejected.append(RejectedPush(reason: reason, topic: topic, behind: self.queue.last))
-            if self.rejected.count >= CommandQueue.pushesMax { self.countRejected(all: true) }
-        case .streamEnded(let stream): self.streamEnded(stream)
-        case .streamPaused(let stream, let isPaused):
-            self.dispatcher.streamPaused(stream, isPaused)
-            if !isPaused { self.claims.lookAgain() }
-        case .slotsChanged(let stream, let slots):
-            self.dispatcher.slotsChanged(stream, to: slots)
-            self.claims.lookAgain()
-        case .lost(let stream, let wake, let takingBackAttempt):
-            self.lose(wake, .loseOn(stream, wake, takingBackAttempt: takingBackAttempt))
-        case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
-        case .configure(let settings): self.configure(settings)
-        case .workersAsked:
-            self.records.workersAsked()
-            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
-        case .drain:
-            self.pushes.drain()
-            self.requests.drain(self.workspace)
-        }
-    }
-
-    private func take(_ request: EngineRequest) {
-        guard self.isAttached else { return self.requests.performAfterFailure(request, self.workspace) }
+    func take(_ request: EngineRequest, _ workspace: Workspace) {
+        guard self.isAttached else { return self.requests.performAfterFailure(request, workspace) }
         if self.isSilent, request.afterFailedStore == .refused {
             return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
         }
         switch request.work.rows {
-        case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? self.workspace)
+        case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? workspace)
         case .topic(let name): self.subscribe(request, name)
         case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
         case .row(let row):
@@ -79,6 +53,22 @@ extension SharedGatewayEngine {
                 )
             )
         }
+    }
+
+    func rejected(_ reason: Int, _ topic: [UInt8], _: Workspace) {
+        self.rejected.append(RejectedPush(reason: reason, topic: topic, behind: self.queue.last))
+        if self.rejected.count >= CommandQueue.pushesMax { self.countRejected(all: true) }
+    }
+
+    func hasFreeSlots() { self.claims.lookAgain() }
+
+    func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {
+        self.lose(wake, .loseOn(stream, wake, takingBackAttempt: takingBackAttempt))
+    }
+
+    func workersAsked() {
+        self.records.workersAsked()
+        self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
     }
 
     /// More waits than may.
@@ -146,7 +136,7 @@ extension SharedGatewayEngine {
         let boot = self.clock.boot
         let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
         guard !overdue.isEmpty else { return }
-        self.desk.refuse(overdue.map(\.command), self.workspace(failed: .lockedDevice))
+        self.refuse(overdue.map(\.command), self.workspace(failed: .lockedDevice))
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 
@@ -174,7 +164,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    private func streamEnded(_ stream: StreamAddress) {
+    func streamEnded(_ stream: StreamAddress) {
         // Nobody waits for the answer any more; it is given all the same, as each is.
         for request in self.subscriptions where request.reply == stream {
             self.stage.answer(stream, .refused(.unknownStream))
@@ -189,14 +179,9 @@ extension SharedGatewayEngine {
 
     // MARK: Configuration
 
-    /// Another configuration is in force for whatever comes behind it.
-    private func configure(_ settings: EngineSettings) {
-        self.configuration = settings.engine
-        self.engine.reconfigure(settings.engine)
-        self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
-        self.members.configured(settings.engine)
+    func configured() {
+        self.members.configured(self.configuration)
         self.beginPolicies()
-        settings.inForce(self.records.policies.current?.number ?? 0)
     }
 
     /// The policies of the configuration are in force from now on; all gateways know of them.

@@ -134,7 +134,7 @@ extension SharedGatewayEngine {
     /// Refuses everybody who waits for something that has not begun.
     private func refuseWaiting(_ error: StoreError) {
         let failure = Self.failure(error, self.engine, self.dispatcher)
-        self.desk.refuse(self.queue.takeAll(), self.workspace(failed: error))
+        self.refuse(self.queue.takeAll(), self.workspace(failed: error))
         let waiting = self.waitingForRoom + self.waitingForTopics
         self.waitingForTopics = []
         self.waitingForRoom = []
@@ -153,7 +153,7 @@ extension SharedGatewayEngine {
     /// Refuses everybody who is not answered: the gateway stops.
     func refuseEverybody(_ error: StoreError) {
         for transaction in self.open.values.sorted(by: { $0.number.rawValue < $1.number.rawValue }) {
-            _ = self.desk.undo(transaction)
+            _ = self.undo(transaction)
             self.refuse(transaction, error)
         }
         self.refuseWaiting(error)
@@ -177,14 +177,7 @@ extension SharedGatewayEngine {
     }
 
     private func perform(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
-        let performed = self.desk.perform(
-            transaction,
-            loaded,
-            self.workspace,
-            deviceCount: self.members.deviceCount,
-            self.configuration
-        )
-        switch performed {
+        switch self.performed(transaction, loaded) {
         case .unchanged:
             self.abandon(transaction)
             self.tellLateAnswers(transaction)
@@ -208,7 +201,7 @@ extension SharedGatewayEngine {
     private func waitForTopics(
         _ transaction: ClusterTransaction,
         _ loaded: LoadedDevices,
-        _ needed: TransactionDesk.NeededTopics
+        _ needed: NeededTopics
     ) {
         var waiting = transaction
         var loaded = loaded
@@ -305,7 +298,7 @@ extension SharedGatewayEngine {
             self.refusals.refused(cause, boot: self.clock.boot)
         }
         for wake in transaction.step.launched { self.held.remove(wake.wake) }
-        let lost = self.desk.undo(transaction)
+        let lost = self.undo(transaction)
         defer { for wake in lost { self.lose(wake) } }
         if case .locked(let holder) = failure, self.isAttached { return self.lockedOut(transaction, holder) }
         guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
@@ -318,7 +311,7 @@ extension SharedGatewayEngine {
     /// A transaction has come to nothing: everybody who waits for it is refused.
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
         let workspace = self.workspace(failed: error)
-        self.desk.refuse(transaction.commands, workspace)
+        self.refuse(transaction.commands, workspace)
         for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
         self.ended(transaction, at: nil)
     }

@@ -9,7 +9,7 @@ package import Wire
 /// A step takes what the store has answered, queues what has come, and begins as many transactions as may be open: of
 /// commands, of what is due, of claims for free slots. Each is performed by the desks of the embedded engine, in one
 /// call, when its rows have come; what it has to tell is let out when it is durable. The engine waits for nothing.
-package final class SharedGatewayEngine: GatewayEngine {
+package final class SharedGatewayEngine: EngineShell, GatewayEngine {
     /// The longest wait of a stop for commits and for the locks of other sessions, in milliseconds.
     static let finishMax: Int64 = 5000
     private static let lockedMaxAtFinish: Int64 = 1000
@@ -27,16 +27,8 @@ package final class SharedGatewayEngine: GatewayEngine {
     }
 
     let store: any ClusterStore
-    let desk: TransactionDesk
-    let stage: EffectStage
-    let outlet: GroupOutlet
-    let records: GatewayRecords
-    let pushes: PushDesk
-    let requests: RequestDesk
     let remote: RemoteWorkers
     let workers: WorkersAsked
-    private let limits: LimitCounts
-    private let sampler: LiveSampler
     private let live: LiveDesk
     private let world: EngineWorld
     private let times: SharedCommitTimes
@@ -48,7 +40,6 @@ package final class SharedGatewayEngine: GatewayEngine {
     /// Called with the locks of other sessions that devices wait for, when these are to be logged.
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
-    var configuration: EngineConfiguration
     var clock: ClusterClock
     var status: Status
     /// The store is attached, and has confirmed nothing for too long.
@@ -147,42 +138,36 @@ package final class SharedGatewayEngine: GatewayEngine {
         )
         engine.share()
         let stage = EffectStage(group: outlet.makeGroup(), offset: clock.offset)
-        let dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
+        let parts = EngineParts(
+            engine,
+            stage,
+            outlet,
+            GatewayRecords(countingSince: world.wall()),
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
         let remote = RemoteWorkers()
-        dispatcher.share { remote.hasFreeSlot($0) }
-        let records = GatewayRecords(countingSince: world.wall())
-        let limits = LimitCounts(meter, limitWatch)
+        parts.dispatcher.share { remote.hasFreeSlot($0) }
         let times = SharedCommitTimes()
         self.store = store
-        self.stage = stage
-        self.outlet = outlet
-        self.records = records
-        self.limits = limits
         self.times = times
         self.remote = remote
         self.workers = workers
-        self.pushes = PushDesk(records, limits)
-        self.requests = RequestDesk(stage, records, limits, self.pushes, commitTimes: { times.value })
-        self.desk = TransactionDesk(engine, dispatcher, stage, self.pushes, self.requests, records)
-        self.sampler = LiveSampler(live, records, limits)
         self.live = live
         self.world = world
         self.waitForStore = waitForStore
         self.onStatus = onStatus
         self.onUnlike = onUnlike
         self.onLocks = onLocks
-        self.configuration = configuration
         self.clock = clock
         self.members = Membership(report)
         self.members.configured(configuration)
         self.tickAt = clock.boot
         self.status = .unattached(
-            Self.failure(StoreError(message: "The database has not been reached yet."), engine, dispatcher)
+            Self.failure(StoreError(message: "The database has not been reached yet."), engine, parts.dispatcher)
         )
+        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
     }
-
-    var engine: EmbeddedEngine { self.desk.engine }
-    var dispatcher: Dispatcher { self.desk.dispatcher }
 
     /// What the desks work on. Devices are there in a transaction alone.
     var workspace: Workspace {
@@ -366,12 +351,7 @@ extension SharedGatewayEngine {
     }
 
     func takeSample() {
-        self.sampler.look(
-            self.clock.now,
-            self.workspace,
-            self.requests,
-            loopCount: self.outlet.mailboxes.loops.count
-        )
+        self.takeSample(at: self.clock.now, self.workspace)
     }
 
     /// How many milliseconds may pass until the next step, if nothing comes before.
@@ -435,7 +415,7 @@ extension SharedGatewayEngine {
     }
 
     /// Notes what happens from now on, if somebody follows it.
-    func watch() { self.engine.watch(self.outlet.events.isWatched ? self.clock.offset : nil, at: self.clock.now) }
+    func watch() { self.watch(at: self.clock.now, self.clock.offset) }
 
     /// Lets out what waits for no transaction.
     func letOut() {

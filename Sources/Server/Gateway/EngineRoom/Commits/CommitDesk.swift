@@ -68,9 +68,6 @@ package final class CommitDesk {
         self.outlet.release(self.stage.group)
     }
 
-    /// Whether somebody follows what happens.
-    package var isWatched: Bool { self.outlet.events.isWatched }
-
     package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
 
     /// Ends once everything is committed that was handed over.

@@ -7,22 +7,12 @@ package import Wire
 ///
 /// A step goes on to the present, performs every command in order, and hands what changed to the store if it is idle.
 /// Otherwise the changes wait for the steps to come; a device that changes again is written once.
-package final class EmbeddedGatewayEngine: GatewayEngine {
+package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
     /// The most devices looked at in one step, so that pushes never wait long for a crowd that is due at once.
     private static let dueDevicesMax = 4096
 
-    private var engine: EmbeddedEngine
-    private var dispatcher: Dispatcher
     private var clock: EngineClock
     private let commits: CommitDesk
-    private let pushes: PushDesk
-    private let requests: RequestDesk
-    private let sampler: LiveSampler
-    private let records: GatewayRecords
-    private let limits: LimitCounts
-    private let loopCount: Int
-    private var configuration: EngineConfiguration
-    private var wakeBytesPerStreamMax: Int
     private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
     /// Why nothing is taken any more: a commit failed.
     private var failure: StoreFailure?
@@ -73,8 +63,14 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
             onLossAccepted: onLossAccepted
         )
         let stage = EffectStage(group: outlet.makeGroup(), offset: start.clock.offset)
-        let bytesMax = wakeBytesPerStreamMax
-        self.dispatcher = Dispatcher(engine: start.engine, output: stage, wakeBytesPerStreamMax: bytesMax)
+        let parts = EngineParts(
+            start.engine,
+            stage,
+            outlet,
+            start.records,
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
         if let store { try start.commit(to: store, stage) }
         start.recoverEvents(stage, outlet)
         let commits = CommitDesk(
@@ -85,18 +81,10 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
             records: start.records
         )
         self.commits = commits
-        self.engine = start.engine
         self.clock = start.clock
-        self.records = start.records
-        self.limits = LimitCounts(meter, limitWatch)
-        self.pushes = PushDesk(start.records, self.limits)
-        self.requests = RequestDesk(stage, start.records, self.limits, self.pushes, commitTimes: { commits.times })
-        self.sampler = LiveSampler(live, start.records, self.limits)
-        self.loopCount = outlet.mailboxes.loops.count
-        self.configuration = configuration
-        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
         self.makeRandom = world.makeRandom
         self.onFailure = onFailure
+        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { commits.times })
     }
 
     package var briefStep: ((CommandBatch) -> Int64)? {
@@ -111,8 +99,8 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     ///     thread does that.
     private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
         self.clock.step()
-        self.commits.stage.offset = self.clock.offset
-        self.engine.watch(self.commits.isWatched ? self.clock.offset : nil, at: self.clock.now)
+        self.stage.offset = self.clock.offset
+        self.watch(at: self.clock.now, self.clock.offset)
         guard self.failure == nil else {
             self.refuse(batch, self.workspace)
             return self.requests.isLongListNext ? 0 : 1000
@@ -153,12 +141,12 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     private func perform(_ batch: CommandBatch, _ workspace: Workspace) -> Bool {
         self.look(workspace)
         let isDone = workspace.dispatcher.advance(to: self.clock.now, devicesMax: Self.dueDevicesMax)
-        let (stage, pushes) = (self.commits.stage, self.pushes)
+        let (stage, pushes) = (self.stage, self.pushes)
         batch.forEach(
             push: { stage.answer(pushes.take($0, $1, workspace)) },
-            command: { self.perform($0, workspace) }
+            command: { self.take($0, workspace) }
         )
-        self.commits.stage.group.append(batch.arrivals)
+        self.stage.group.append(batch.arrivals)
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
         return isDone
@@ -168,8 +156,8 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
     private func refuse(_ batch: CommandBatch, _ workspace: Workspace) {
         self.look(workspace)
         batch.forEach(
-            push: { self.commits.stage.answer(self.pushes.refuseUnstored($0, $1, workspace)) },
-            command: { self.performAlways($0, workspace) }
+            push: { self.stage.answer(self.pushes.refuseUnstored($0, $1, workspace)) },
+            command: { self.take($0, workspace) }
         )
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
@@ -178,47 +166,8 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
 
     /// What is looked at in every step.
     private func look(_ workspace: Workspace) {
-        self.sampler.look(self.clock.now, workspace, self.requests, loopCount: self.loopCount)
+        self.takeSample(at: self.clock.now, workspace)
         self.limits.look(self.clock.now, workspace.dispatcher)
-    }
-
-    private func perform(_ command: EngineCommand, _ workspace: Workspace) {
-        let dispatcher = workspace.dispatcher
-        switch command {
-        case .request(let request): self.requests.perform(request, workspace)
-        case .streamEnded(let stream): dispatcher.streamEnded(stream)
-        case .streamPaused(let stream, let isPaused): dispatcher.streamPaused(stream, isPaused)
-        case .slotsChanged(let stream, let slots): dispatcher.slotsChanged(stream, to: slots)
-        case .lost(let stream, let wake, let takingBackAttempt):
-            dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
-        case .workersAsked: self.records.workersAsked()
-        case .rejected, .webhookChanged, .configure, .drain: self.performAlways(command, workspace)
-        }
-    }
-
-    /// What goes on after a failed store, too, since it changes nothing that is stored.
-    private func performAlways(_ command: EngineCommand, _ workspace: Workspace) {
-        switch command {
-        case .rejected(let reason, let topic):
-            topic.withByteView { self.pushes.countRejected(reason, $0, workspace) }
-        case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
-        case .configure(let settings): self.configure(settings)
-        case .drain:
-            self.pushes.drain()
-            self.requests.drain(workspace)
-        case .request(let request): self.requests.performAfterFailure(request, workspace)
-        case .streamEnded, .streamPaused, .slotsChanged, .lost, .workersAsked: break
-        }
-    }
-
-    /// Another configuration is in force for whatever comes behind it.
-    private func configure(_ settings: EngineSettings) {
-        self.configuration = settings.engine
-        self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
-        self.engine.reconfigure(settings.engine)
-        self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
-        self.records.begin(settings.engine, at: self.engine.now)
-        settings.inForce(self.records.policies.current?.number ?? 0)
     }
 
     private func flush() {
@@ -250,8 +199,32 @@ package final class EmbeddedGatewayEngine: GatewayEngine {
         self.engine.times = times
         self.dispatcher = Dispatcher(
             engine: self.engine,
-            output: self.commits.stage,
+            output: self.stage,
             wakeBytesPerStreamMax: self.wakeBytesPerStreamMax
         )
     }
+}
+
+extension EmbeddedGatewayEngine: StoredEngine {
+    func take(_ request: EngineRequest, _ workspace: Workspace) {
+        guard self.failure == nil else { return self.requests.performAfterFailure(request, workspace) }
+        self.requests.perform(request, workspace)
+    }
+
+    func rejected(_ reason: Int, _ topic: [UInt8], _ workspace: Workspace) {
+        topic.withByteView { self.pushes.countRejected(reason, $0, workspace) }
+    }
+
+    func streamEnded(_ stream: StreamAddress) { self.dispatcher.streamEnded(stream) }
+
+    /// The dispatcher has filled them.
+    func hasFreeSlots() {}
+
+    func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {
+        self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+    }
+
+    func workersAsked() { if self.failure == nil { self.records.workersAsked() } }
+
+    func configured() { self.records.begin(self.configuration, at: self.engine.now) }
 }

@@ -6,14 +6,7 @@ import Wire
 /// Performs transactions on the rows that were read for them: rows are in memory during one call, and in no other.
 ///
 /// What a transaction does to streams is undone when it does not become durable, and so is what it has counted.
-final class TransactionDesk {
-    let engine: EmbeddedEngine
-    let dispatcher: Dispatcher
-    private let stage: EffectStage
-    private let pushes: PushDesk
-    private let requests: RequestDesk
-    private let records: GatewayRecords
-
+extension SharedGatewayEngine {
     /// What performing a transaction has come to.
     enum Performed {
         /// Nothing of what is stored has changed: it may let out what it has at once.
@@ -33,35 +26,11 @@ final class TransactionDesk {
         var devices: Set<DeviceToken> = []
     }
 
-    init(
-        _ engine: EmbeddedEngine,
-        _ dispatcher: Dispatcher,
-        _ stage: EffectStage,
-        _ pushes: PushDesk,
-        _ requests: RequestDesk,
-        _ records: GatewayRecords
-    ) {
-        self.engine = engine
-        self.dispatcher = dispatcher
-        self.stage = stage
-        self.pushes = pushes
-        self.requests = requests
-        self.records = records
-    }
-
     // MARK: Performing
 
     /// Does everything that a transaction is for, on the rows that were read.
-    ///
-    /// - `deviceCount`: how many devices the store has, as of lately.
-    /// - `configuration`: says how many topics there may be, and whether a push registers its device.
-    func perform(
-        _ transaction: ClusterTransaction,
-        _ loaded: LoadedDevices,
-        _ workspace: Workspace,
-        deviceCount: Int,
-        _ configuration: EngineConfiguration
-    ) -> Performed {
+    func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
+        let workspace = self.workspace
         let immediate = self.stage.group
         // What was noted before is no part of the transaction.
         self.engine.takeWatched(into: &immediate.watched)
@@ -84,13 +53,13 @@ final class TransactionDesk {
             return .needsTopics(NeededTopics(devices: Set(unknown)))
         }
         transaction.step = ClusterTransaction.Step()
-        let needed = self.newTopics(transaction.commands, configuration)
+        let needed = self.newTopics(transaction.commands)
         guard needed.names.isEmpty else { return .needsTopics(needed) }
         transaction.step.isPerformed = true
         transaction.step.rowCount = loaded.devices.count
         transaction.step.hasMore = loaded.hasMore
         let (rejections, times) = (self.records.rejections, self.engine.times)
-        self.engine.beginSharedStep(now: loaded.now, deviceCount: deviceCount)
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         self.begin(transaction, loaded)
         let conditions = self.conditions(transaction.commands)
         self.perform(transaction.commands, workspace)
@@ -213,7 +182,7 @@ final class TransactionDesk {
 
     /// The new topics that commands make: those that a device will be of. Of more topics
     /// than there may be, the last are not made; their devices wait all the same, so that they find no room for them.
-    private func newTopics(_ commands: [QueuedCommand], _ configuration: EngineConfiguration) -> NeededTopics {
+    private func newTopics(_ commands: [QueuedCommand]) -> NeededTopics {
         var names: Set<String> = []
         var devices: Set<DeviceToken> = []
         func note(_ topic: ByteView, _ device: DeviceToken) {
@@ -227,14 +196,14 @@ final class TransactionDesk {
             switch command.work {
             case .push(let queued):
                 let push = queued.command
-                guard !push.isDryRun, configuration.openRegistration, self.engine.find(push.token) == nil,
+                guard !push.isDryRun, self.configuration.openRegistration, self.engine.find(push.token) == nil,
                     added.insert(push.token).inserted
                 else { continue }
                 queued.bytes.withByteView { note($0[0..<Int(push.topicCount)], push.token) }
             case .request(let request):
                 guard case .row(.device(let token)) = request.work.rows else { continue }
                 if let topic = request.work.newTopic,
-                    self.mayBeNew(token, topic, &added, hasChanged: changed.contains(token), configuration)
+                    self.mayBeNew(token, topic, &added, hasChanged: changed.contains(token))
                 {
                     topic.name.withByteView { note($0, token) }
                 }
@@ -243,7 +212,7 @@ final class TransactionDesk {
             }
         }
         guard !names.isEmpty else { return NeededTopics() }
-        let room = max(0, configuration.topicsMax - self.engine.topicCount)
+        let room = max(0, self.configuration.topicsMax - self.engine.topicCount)
         return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
     }
 
@@ -254,12 +223,11 @@ final class TransactionDesk {
         _ token: DeviceToken,
         _ topic: NewTopic,
         _ added: inout Set<DeviceToken>,
-        hasChanged: Bool,
-        _ configuration: EngineConfiguration
+        hasChanged: Bool
     ) -> Bool {
         let device = self.engine.find(token)
         if topic.isOfPush {
-            return configuration.openRegistration && device == nil && added.insert(token).inserted
+            return self.configuration.openRegistration && device == nil && added.insert(token).inserted
         }
         if hasChanged { return true }
         guard added.insert(token).inserted else { return false }

@@ -1,0 +1,131 @@
+import Engine
+import Policy
+import Wire
+
+/// The parts of an engine that are the same on every store: devices in memory, the streams of workers, and the desks
+/// that perform on them.
+///
+/// An engine adds what is different: how rows come into memory, how changes become durable, who gets a free slot, and
+/// which clock counts.
+package class EngineShell {
+    final var engine: EmbeddedEngine
+    final var dispatcher: Dispatcher
+    /// Where the steps leave what they have to tell.
+    final let stage: EffectStage
+    final let outlet: GroupOutlet
+    final let records: GatewayRecords
+    final let limits: LimitCounts
+    final let pushes: PushDesk
+    final let requests: RequestDesk
+    final let sampler: LiveSampler
+    final fileprivate(set) var configuration: EngineConfiguration
+    /// The bytes of payloads that a worker's stream may hold unanswered.
+    final fileprivate(set) var wakeBytesPerStreamMax: Int
+
+    init(_ parts: EngineParts, _ limits: LimitCounts, _ live: LiveDesk, commitTimes: @escaping () -> CommitTimes) {
+        self.engine = parts.engine
+        self.dispatcher = parts.dispatcher
+        self.stage = parts.stage
+        self.outlet = parts.outlet
+        self.records = parts.records
+        self.limits = limits
+        self.pushes = PushDesk(parts.records, limits)
+        self.requests = RequestDesk(parts.stage, parts.records, limits, self.pushes, commitTimes: commitTimes)
+        self.sampler = LiveSampler(live, parts.records, limits)
+        self.configuration = parts.configuration
+        self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
+    }
+
+    /// Notes what happens from now on, if somebody follows it.
+    final func watch(at now: Instant, _ offset: WallOffset) {
+        self.engine.watch(self.outlet.events.isWatched ? offset : nil, at: now)
+    }
+
+    /// Takes the sample of this second, if it is due.
+    final func takeSample(at now: Instant, _ workspace: Workspace) {
+        self.sampler.look(now, workspace, self.requests, loopCount: self.outlet.mailboxes.loops.count)
+    }
+}
+
+/// The parts of an engine that its start makes.
+struct EngineParts {
+    let engine: EmbeddedEngine
+    let dispatcher: Dispatcher
+    let stage: EffectStage
+    let outlet: GroupOutlet
+    let records: GatewayRecords
+    let configuration: EngineConfiguration
+    let wakeBytesPerStreamMax: Int
+
+    init(
+        _ engine: EmbeddedEngine,
+        _ stage: EffectStage,
+        _ outlet: GroupOutlet,
+        _ records: GatewayRecords,
+        _ configuration: EngineConfiguration,
+        wakeBytesPerStreamMax: Int
+    ) {
+        self.engine = engine
+        self.dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
+        self.stage = stage
+        self.outlet = outlet
+        self.records = records
+        self.configuration = configuration
+        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
+    }
+}
+
+/// The commands that an engine performs in its own way, as its store has it.
+protocol StoredEngine: EngineShell {
+    func take(_ request: EngineRequest, _ workspace: Workspace)
+
+    /// Counts a push that was refused before it reached the engine.
+    func rejected(_ reason: Int, _ topic: [UInt8], _ workspace: Workspace)
+
+    func streamEnded(_ stream: StreamAddress)
+
+    /// A stream may take more wakes than before.
+    func hasFreeSlots()
+
+    /// A stream goes on without a wake that it held.
+    func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool)
+
+    func workersAsked()
+
+    /// Another configuration is in force; its policies begin.
+    func configured()
+}
+
+extension StoredEngine {
+    func take(_ command: EngineCommand, _ workspace: Workspace) {
+        switch command {
+        case .request(let request): self.take(request, workspace)
+        case .rejected(let reason, let topic): self.rejected(reason, topic, workspace)
+        case .streamEnded(let stream): self.streamEnded(stream)
+        case .streamPaused(let stream, let isPaused):
+            self.dispatcher.streamPaused(stream, isPaused)
+            if !isPaused { self.hasFreeSlots() }
+        case .slotsChanged(let stream, let slots):
+            self.dispatcher.slotsChanged(stream, to: slots)
+            self.hasFreeSlots()
+        case .lost(let stream, let wake, let takingBackAttempt):
+            self.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+        case .webhookChanged(let topic, let status): self.requests.webhookChanged(topic, status)
+        case .configure(let settings): self.configure(settings)
+        case .workersAsked: self.workersAsked()
+        case .drain:
+            self.pushes.drain()
+            self.requests.drain(workspace)
+        }
+    }
+
+    /// Another configuration is in force for whatever comes behind it.
+    private func configure(_ settings: EngineSettings) {
+        self.configuration = settings.engine
+        self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
+        self.engine.reconfigure(settings.engine)
+        self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
+        self.configured()
+        settings.inForce(self.records.policies.current?.number ?? 0)
+    }
+}
