@@ -10,7 +10,7 @@ import Wire
 package class EngineShell {
     final var engine: EmbeddedEngine
     final var dispatcher: Dispatcher
-    /// Where the steps leave what they have to tell.
+    /// The effects of the steps until they may leave.
     final let stage: EffectStage
     final let outlet: GroupOutlet
     final let records: GatewayRecords
@@ -36,7 +36,7 @@ package class EngineShell {
         self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
     }
 
-    /// Notes what happens from now on, if somebody follows it.
+    /// Notes events from now on, if a client follows them.
     final func watch(at now: Instant, _ offset: WallOffset) {
         self.engine.watch(self.outlet.events.isWatched ? offset : nil, at: now)
     }
@@ -87,12 +87,12 @@ protocol StoredEngine: EngineShell {
     /// A stream may take more wakes than before.
     func hasFreeSlots()
 
-    /// A stream goes on without a wake that it held.
+    /// A stream stays open without a wake that it held.
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool)
 
     func workersAsked()
 
-    /// Another configuration is in force; its policies begin.
+    /// Another configuration is active; its policies begin.
     func configured()
 }
 
@@ -119,7 +119,7 @@ extension StoredEngine {
         }
     }
 
-    /// Another configuration is in force for whatever comes behind it.
+    /// Activates another configuration for the commands after this one.
     private func configure(_ settings: EngineSettings) {
         self.configuration = settings.engine
         self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
