@@ -264,7 +264,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A list looks through many devices slice by slice, and other questions are answered between")
+    @Test("A list looks through many devices slice by slice: each is answered, however few devices are in it")
     func slices() throws {
         try self.server.query(
             """
@@ -277,26 +277,18 @@ struct LoadPlanTests {
         let few = TopicIndex(rawValue: 7)
         var list = ReadPlan()
         list.selection = .inOrder(topics: [few], after: nil, countMax: 256)
-        let all = try self.rig.read(list)
+        let all = try self.rig.list(list)
         #expect(all.devices.count == 10 && !all.hasMore)
         #expect(all.devices.map(\.token.hex) == all.devices.map(\.token.hex).sorted())
-        let (number, explain) = (self.rig.nextNumber(), self.rig.nextNumber())
-        var one = ReadPlan()
-        one.tokens = [all.devices[0].token]
-        self.rig.submit(.read(number, list))
-        self.rig.submit(.read(explain, one))
-        let first = try self.rig.wait("an answer") { reply -> TransactionNumber? in
-            if case .loaded(let answered, _) = reply { answered } else { nil }
-        }
-        #expect(first == explain)
-        #expect(try self.rig.loaded(number).devices.count == 10)
+        let slice = try self.rig.read(list)
+        #expect(slice.devices.count < 10 && slice.sliceEnd != nil, "it looks at 4,096 devices")
         list.selection = .inOrder(topics: [few], after: all.devices[3].token, countMax: 4)
-        let page = try self.rig.read(list)
+        let page = try self.rig.list(list)
         #expect(page.devices.map(\.token) == all.devices[4..<8].map(\.token) && page.hasMore)
         list.selection = .withTasks(topic: few, after: nil, countMax: 256)
-        #expect(try self.rig.read(list).devices.map(\.token) == all.devices.map(\.token))
+        #expect(try self.rig.list(list).devices.map(\.token) == all.devices.map(\.token))
         list.selection = .withTasks(topic: nil, after: nil, countMax: 5000)
-        let tasks = try self.rig.read(list)
+        let tasks = try self.rig.list(list)
         #expect(tasks.devices.count == 5000 && tasks.hasMore)
         self.rig.stop()
     }

@@ -222,6 +222,27 @@ final class StoreRig {
         return try self.loaded(number)
     }
 
+    /// Reads rows slice by slice, until so many were found or none are left.
+    func list(_ plan: ReadPlan) throws -> LoadedDevices {
+        var plan = plan
+        var found: [SharedDevice] = []
+        while true {
+            var loaded = try self.read(plan)
+            found += loaded.devices
+            guard let end = loaded.sliceEnd else {
+                loaded.devices = found
+                return loaded
+            }
+            switch plan.selection {
+            case .none: break
+            case .withTasks(let topic, _, let countMax):
+                plan.selection = .withTasks(topic: topic, after: end, countMax: countMax - loaded.devices.count)
+            case .inOrder(let topics, _, let countMax):
+                plan.selection = .inOrder(topics: topics, after: end, countMax: countMax - loaded.devices.count)
+            }
+        }
+    }
+
     /// Waits until a commit is answered.
     @discardableResult
     func committed(_ number: TransactionNumber) throws -> [HeldElsewhere] {

@@ -451,5 +451,6 @@ extension LoadedDevices {
             heldWakes: loaded.heldWakes,
             passedOver: loaded.passedOver
         )
+        self.sliceEnd = loaded.sliceEnd
     }
 }

@@ -6,9 +6,7 @@ import Wire
 /// The connection for questions: it reads rows and counts, takes no lock of a row, no transaction id, and no connection
 /// that commits. A question that was sent when the connection ended is sent once more on the next one.
 final class QuestionLink {
-    /// A question, and whether it is sent for the second time.
-    ///
-    /// A list that looks through many devices is read slice by slice. Other questions are answered between two slices.
+    /// A question, and whether it is sent for the second time. One that looks through many devices is about one slice.
     struct Job {
         enum Subject {
             case read(ReadPlan)
@@ -16,10 +14,8 @@ final class QuestionLink {
         }
 
         let number: TransactionNumber
-        fileprivate(set) var subject: Subject
+        let subject: Subject
         fileprivate var isRepeated = false
-        /// The rows of earlier slices.
-        fileprivate var found = LoadStep.Loaded()
 
         init(_ number: TransactionNumber, _ subject: Subject) {
             self.number = number
@@ -159,7 +155,8 @@ final class QuestionLink {
         for (purpose, outcome) in answered where self.session === session {
             switch purpose {
             case .setUp: self.setUpEnded(outcome)
-            case .read(let job, let step): self.read(job, step, outcome)
+            case .read(let job, let step):
+                self.answered(job, outcome, step.read(outcome.results).map { self.loaded(job.number, $0) })
             case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
             }
         }
@@ -169,22 +166,6 @@ final class QuestionLink {
         case .connected: self.setUp()
         case .ended(let failure): self.ended(failure)
         }
-    }
-
-    private func read(_ job: Job, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
-        guard outcome.failure == nil, var loaded = step.read(outcome.results) else {
-            return self.answered(job, outcome, nil)
-        }
-        loaded.devices = job.found.devices + loaded.devices
-        loaded.writtenAt = max(loaded.writtenAt, job.found.writtenAt)
-        guard let end = loaded.sliceEnd, case .read(let plan) = job.subject else {
-            return self.answered(job, outcome, self.reply(job)(loaded))
-        }
-        if !self.sent.isEmpty { self.sent.removeFirst() }
-        var next = job
-        next.subject = .read(plan.behind(end, found: loaded.devices.count - job.found.devices.count))
-        next.found = loaded
-        self.send(next)
     }
 
     /// - Parameter reply: nil when the rows are not those of the statements.
@@ -207,11 +188,9 @@ final class QuestionLink {
         )
     }
 
-    private func reply(_ job: Job) -> (LoadStep.Loaded) -> ClusterReply {
-        { loaded in
-            let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
-            return .loaded(job.number, LoadedDevices(loaded, now))
-        }
+    private func loaded(_ number: TransactionNumber, _ loaded: LoadStep.Loaded) -> ClusterReply {
+        let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
+        return .loaded(number, LoadedDevices(loaded, now))
     }
 
     private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) -> ClusterReply? {
@@ -271,21 +250,6 @@ final class QuestionLink {
         for job in self.sent + self.waiting { self.state.fail(job.number, .refused(error)) }
         self.sent = []
         self.waiting = []
-    }
-}
-
-extension ReadPlan {
-    /// The plan for the devices behind a slice in which `found` devices were found.
-    fileprivate func behind(_ end: DeviceToken, found: Int) -> ReadPlan {
-        var plan = self
-        switch self.selection {
-        case .none: ()
-        case .withTasks(let topic, _, let countMax):
-            plan.selection = .withTasks(topic: topic, after: end, countMax: countMax - found)
-        case .inOrder(let topics, _, let countMax):
-            plan.selection = .inOrder(topics: topics, after: end, countMax: countMax - found)
-        }
-        return plan
     }
 }
 

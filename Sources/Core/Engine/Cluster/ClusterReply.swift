@@ -119,6 +119,9 @@ package struct LoadedDevices {
     package var devices: [SharedDevice]
     /// There may be more of what was selected.
     package var hasMore: Bool
+    /// The last device of the slice that a question looked at, if fewer rows were found in it than were asked for and
+    /// there are others behind it. It may be of any topic.
+    package var sliceEnd: DeviceToken?
     /// Of a selection of wakes of a gateway: those of its wakes in flight that these devices have. A device may have
     /// wakes of other gateways besides.
     package var heldWakes: [WakeID]

@@ -109,6 +109,15 @@ final class ScriptedClusterStore: ClusterStore {
         }
     }
 
+    /// The slices of devices that were asked for: the numbers of their topics, and the device behind which they begin.
+    var reads: [(number: TransactionNumber, topics: [UInt32], after: DeviceToken?)] {
+        self.requests.compactMap { request in
+            guard case .read(let number, let plan) = request, case .inOrder(let topics?, let after, _) = plan.selection
+            else { return nil }
+            return (number, topics.map(\.rawValue), after)
+        }
+    }
+
     /// The number of times that the gateway said that it lives.
     var reportCount: Int { self.requests.count { if case .report = $0 { true } else { false } } }
 

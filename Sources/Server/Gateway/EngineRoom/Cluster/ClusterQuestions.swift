@@ -169,16 +169,23 @@ struct DeviceQuestions {
 struct DeviceListing {
     /// The rows of one piece.
     private static let rowsMax = 256
+    /// The longest time that a list may take, in milliseconds.
+    static let timeout: Int64 = 30_000
 
     let subject: ListedRows
     /// The last command that came before it, and until when it waits for that.
     let behind: UInt64
     let until: Int64
+    /// When it is ended, in milliseconds since the machine started.
+    var deadline: Int64 { self.until - ClusterQuestions.patience + Self.timeout }
     /// The piece that is being read.
     var number: TransactionNumber?
     let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
+    /// Where the next piece begins. It may be a device of another topic, which the caller must not learn of.
     private var after: DeviceToken?
+    /// The last device whose row was read.
+    private var lastRow: DeviceToken?
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
@@ -191,8 +198,8 @@ struct DeviceListing {
         if case .devices(let question) = subject { self.after = question.after }
     }
 
-    /// The device that was read last, when there are more.
-    var lastRead: DeviceToken? { self.isAtEnd || self.examined == 0 ? nil : self.after }
+    /// The device whose row was read last, when there are more.
+    var lastRead: DeviceToken? { self.isAtEnd ? nil : self.lastRow }
 
     /// What is read next.
     ///
@@ -220,12 +227,22 @@ struct DeviceListing {
         self.examined += loaded.devices.count
         let wanted = Set(devices)
         self.rows += loaded.devices.filter { wanted.contains($0.token) }
-        self.after = loaded.devices.last?.token ?? self.after
-        self.isAtEnd = !loaded.hasMore || loaded.devices.isEmpty
+        self.lastRow = loaded.devices.last?.token ?? self.lastRow
+        self.after = loaded.sliceEnd ?? loaded.devices.last?.token ?? self.after
+        self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
         switch self.subject {
         case .tasks: return self.isAtEnd || self.count >= Workspace.tasksMax
         case .devices(let question):
             return self.isAtEnd || self.count >= question.limit || self.examined >= DeviceQuestion.examinedMax
         }
     }
+}
+
+extension StoreError {
+    /// A list has looked through devices for too long.
+    static let longList = StoreError(
+        message: "The gateway ended a list: it may look through the devices of the database for "
+            + "\(DeviceListing.timeout / 1000) s. Ask for less, such as one topic or a smaller page, and see in "
+            + "pg_stat_activity what keeps the database busy."
+    )
 }

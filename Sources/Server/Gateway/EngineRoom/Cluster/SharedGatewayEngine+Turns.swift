@@ -236,37 +236,44 @@ extension SharedGatewayEngine {
 
     // MARK: Lists of devices
 
-    /// Reads the next piece of the list that is first.
+    /// Reads the next piece of the list whose turn it is: each gets a piece in turn.
     func beginListing() {
-        guard let listing = self.listings.first, listing.number == nil,
-            self.queue.hasEnded(upTo: listing.behind) || self.clock.boot >= listing.until
-        else { return }
-        let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
-        guard topics?.isEmpty != true else {
-            self.listings.removeFirst()
-            self.answer(listing.request)
-            return self.beginListing()
+        guard !self.listings.contains(where: { $0.number != nil }) else { return }
+        while let place = self.listings.firstIndex(where: {
+            self.queue.hasEnded(upTo: $0.behind) || self.clock.boot >= $0.until
+        }) {
+            let listing = self.listings[place]
+            let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
+            if topics?.isEmpty == true {
+                self.listings.remove(at: place)
+                self.answer(listing.request)
+            } else if self.clock.boot >= listing.deadline {
+                self.endListing(place, .longList)
+            } else {
+                let number = self.nextNumber()
+                self.listings[place].number = number
+                return self.store.submit(.read(number, listing.plan(topics)))
+            }
         }
-        let number = self.nextNumber()
-        self.listings[0].number = number
-        self.store.submit(.read(number, listing.plan(topics)))
     }
 
-    /// A piece of a list has come.
+    /// A piece of a list has come. The list is behind all others afterwards, unless it is whole.
     ///
     /// - Returns: false when it is of none.
     func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
-        guard let listing = self.listings.first, listing.number == number else { return false }
+        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
+        var listing = self.listings.remove(at: place)
         do throws(StoreError) {
             let request = listing.request
             let devices = try self.inMemory(loaded.devices, loaded) {
                 self.workspace.devices(of: listing.subject, for: request.caller)
             }
-            guard self.listings[0].take(loaded, devices) else { return true }
-            let whole = self.listings.removeFirst()
-            try self.inMemory(whole.rows, loaded) { self.answer(whole.request, lastRead: whole.lastRead) }
+            guard listing.take(loaded, devices) else {
+                self.listings.append(listing)
+                return true
+            }
+            try self.inMemory(listing.rows, loaded) { self.answer(listing.request, lastRead: listing.lastRead) }
         } catch {
-            if self.listings.first?.number == number { self.listings.removeFirst() }
             self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
         }
         return true
@@ -276,10 +283,14 @@ extension SharedGatewayEngine {
     ///
     /// - Returns: false when this is of none.
     func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
-        guard let listing = self.listings.first, listing.number == number else { return false }
-        self.listings.removeFirst()
-        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
+        self.endListing(place, error)
         return true
+    }
+
+    private func endListing(_ place: Int, _ error: StoreError) {
+        let listing = self.listings.remove(at: place)
+        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
     }
 
     /// Has rows in memory for `body`, which changes nothing: what is due of them is done in memory alone.

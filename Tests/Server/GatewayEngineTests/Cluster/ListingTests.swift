@@ -1,0 +1,76 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("Lists over the devices of a shared store")
+struct ListingTests {
+    private func scene() -> ScriptedScene {
+        let scene = ScriptedScene()
+        scene.attach(topics: [EngineRig.topicName(0), EngineRig.topicName(1)])
+        _ = scene.heard { _ in }
+        return scene
+    }
+
+    /// An answer to a read: nothing was found, and there are more devices behind this one, if it is given.
+    private func nothing(_ number: TransactionNumber, upTo end: Int?) -> ClusterReply {
+        var loaded = LoadedDevices(
+            now: Instant(milliseconds: 5000),
+            wall: 1_700_000_000_000,
+            devices: [],
+            hasMore: false
+        )
+        loaded.sliceEnd = end.map { EngineRig.token($0) }
+        return .loaded(number, loaded)
+    }
+
+    private func list(_ request: Int, topic: Int, of requests: Requests) {
+        requests.devices(request) { $0.topic = EngineRig.topicName(topic) }
+    }
+
+    @Test("Lists are read in turn, slice by slice: one over a huge table holds back no other")
+    func turns() throws {
+        let scene = self.scene()
+        #expect(scene.heard { self.list(1, topic: 0, of: $0) }.isEmpty)
+        #expect(scene.store.reads.map(\.topics) == [[0]])
+        #expect(scene.heard { self.list(2, topic: 1, of: $0) }.isEmpty)
+        #expect(scene.store.reads.count == 1, "one slice at a time")
+        scene.store.replies.append(self.nothing(scene.store.reads[0].number, upTo: 7))
+        #expect(scene.heard { _ in }.isEmpty)
+        #expect(scene.store.reads.map(\.topics) == [[0], [1]])
+        scene.store.replies.append(self.nothing(scene.store.reads[1].number, upTo: nil))
+        let heard = scene.heard { _ in }
+        guard case .answer(2, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
+        #expect(outcome.status == 200 && heard.count == 1)
+        #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
+        #expect(scene.store.reads[2].after == EngineRig.token(7), "behind the slice")
+        // No device of another topic is named: the list ends without a next page.
+        scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
+        guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
+            throw RigFailure("the list is not answered")
+        }
+        var text = JSONWriter()
+        whole.write(to: &text)
+        #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
+    }
+
+    @Test("A list is ended after 30 seconds, and the answer names the limit and a remedy")
+    func deadline() throws {
+        let scene = self.scene()
+        #expect(scene.heard { self.list(1, topic: 0, of: $0) }.isEmpty)
+        var heard: [Heard] = []
+        for second in 1...31 where heard.isEmpty {
+            let read = try #require(scene.store.reads.last)
+            scene.store.replies.append(self.nothing(read.number, upTo: second))
+            heard = scene.wait(milliseconds: 1000)
+            #expect(heard.isEmpty == (second < 30), "after \(second) s")
+        }
+        guard case .answer(1, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
+        #expect(outcome.status == 503)
+        var text = JSONWriter()
+        outcome.write(to: &text)
+        #expect(text.buffer.view.string.contains("for 30 s. Ask for less"), "\(text.buffer.view.string)")
+    }
+}
