@@ -118,6 +118,19 @@ final class ScriptedClusterStore: ClusterStore {
         }
     }
 
+    /// The reads of these devices.
+    func reads(of tokens: [DeviceToken]) -> [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .read(let number, let plan) = request, plan.tokens == tokens { number } else { nil }
+        }
+    }
+
+    /// The devices that were written last.
+    var written: [SharedDevice] {
+        for case .commit(_, let writes) in self.requests.reversed() { return writes.devices.map(\.device) }
+        return []
+    }
+
     /// The number of times that the gateway said that it lives.
     var reportCount: Int { self.requests.count { if case .report = $0 { true } else { false } } }
 

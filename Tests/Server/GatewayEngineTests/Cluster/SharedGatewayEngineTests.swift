@@ -435,6 +435,39 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
+    @Test("Conditions whose read failed are told after a later one, and failures do not follow one another at once")
+    func conditionsAgain() throws {
+        let scene = ScriptedScene()
+        let device = EngineRig.token(1)
+        scene.attach(topics: [EngineRig.topicName(0)])
+        _ = scene.heard { $0.push(2, 1) }
+        var rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
+        let push = try #require(scene.store.loads.last)
+        scene.store.replies.append(.loaded(push, rows))
+        _ = scene.heard { _ in }
+        rows.devices = scene.store.written
+        #expect(rows.devices.map(\.token) == [device])
+        scene.store.replies.append(.committed(push, endedElsewhere: []))
+        _ = scene.heard { $0.subscribe(3, slots: 1, reportsConditions: true) }
+        let before = scene.store.reads(of: [device]).count
+        scene.store.replies.append(.told(.conditions(device, TopicIndex(rawValue: 0))))
+        _ = scene.heard { _ in }
+        for pause in [1000, 2000, 4000] as [Int64] {
+            let reads = scene.store.reads(of: [device])
+            let refusal = ClusterFailure.refused(StoreError(message: "The statement was ended."))
+            scene.store.replies.append(.failed(try #require(reads.last), refusal))
+            _ = scene.heard { _ in }
+            _ = scene.wait(milliseconds: pause - 1)
+            #expect(scene.store.reads(of: [device]).count == reads.count, "not before \(pause) ms")
+            _ = scene.wait(milliseconds: 1)
+            #expect(scene.store.reads(of: [device]).count == reads.count + 1)
+        }
+        #expect(scene.store.reads(of: [device]).count == before + 4)
+        scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [device]).last), rows))
+        let told = scene.heard { _ in }.count { if case .conditions = $0 { true } else { false } }
+        #expect(told == 1)
+    }
+
     @Test("A gateway that stops says each second that it lives until its last commit has ended, and begins nothing new")
     func heartbeatOfStop() throws {
         let scene = ScriptedScene()

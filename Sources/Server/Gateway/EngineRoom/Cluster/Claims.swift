@@ -308,11 +308,30 @@ struct HeldWakes {
 }
 
 /// Devices that others have changed, each once until it is taken, in the order in which that was heard.
+///
+/// After a read that failed, the next one begins after a pause, which doubles with each failure, and is about half as
+/// many devices.
 struct ChangedDevices {
+    /// The most devices that are taken at a time.
+    private static let countMax = Claims.countMax
+    /// The shortest and the longest pause, in milliseconds.
+    private static let pauses: ClosedRange<Int64> = 1000...32_000
+
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
+    /// The number of reads that have failed since one succeeded.
+    private var failureCount = 0
+    private var pausedUntil: Int64 = .min
 
     var isEmpty: Bool { self.tokens.isEmpty }
+
+    /// True if the last read failed.
+    var hasFailed: Bool { self.failureCount > 0 }
+
+    /// Returns true until the pause after a failed read is over.
+    ///
+    /// - Parameter now: in milliseconds since the machine started.
+    func isPaused(at now: Int64) -> Bool { now < self.pausedUntil }
 
     /// Appends a device, unless it waits already, or as many as may.
     mutating func append(_ token: DeviceToken, countMax: Int) {
@@ -321,10 +340,23 @@ struct ChangedDevices {
     }
 
     /// Takes the first ones.
-    mutating func take(countMax: Int) -> [DeviceToken] {
-        let taken = Array(self.tokens.prefix(countMax))
+    mutating func take() -> [DeviceToken] {
+        let taken = Array(self.tokens.prefix(max(1, Self.countMax >> self.failureCount)))
         self.tokens.removeFirst(taken.count)
         self.known.subtract(taken)
         return taken
+    }
+
+    /// A read of devices that were taken has succeeded.
+    mutating func succeeded() {
+        self.failureCount = 0
+        self.pausedUntil = .min
+    }
+
+    /// A read of devices that were taken has failed. They are read again after all others.
+    mutating func failed(_ taken: [DeviceToken], at now: Int64) {
+        self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)
+        self.failureCount = min(self.failureCount + 1, 8)
+        for token in taken where self.known.insert(token).inserted { self.tokens.append(token) }
     }
 }

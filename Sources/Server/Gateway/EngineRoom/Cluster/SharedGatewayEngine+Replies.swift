@@ -320,7 +320,13 @@ extension SharedGatewayEngine {
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
-        case .commands, .conditions, .heldWakes, .refusals: break
+        case .commands, .heldWakes, .refusals: break
+        case .conditions(let changed):
+            if moment != nil {
+                self.conditionsChanged.succeeded()
+            } else if self.isAttached {
+                self.conditionsChanged.failed(changed, at: self.clock.boot)
+            }
         case .due: self.due.ended(at: moment, hasMore: step.hasMore && step.rowCount > 0)
         case .claim(let shape, let slots):
             if moment == nil {

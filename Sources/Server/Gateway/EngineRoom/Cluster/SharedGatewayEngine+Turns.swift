@@ -119,9 +119,12 @@ extension SharedGatewayEngine {
         guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
             return
         }
-        let owed = self.dispatcher.conditionsOwed
+        guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
+        // A row that cannot be read does not keep all others from being read.
+        let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
+        let owed = isApart ? [] : self.dispatcher.conditionsOwed
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
-        let changed = self.conditionsChanged.take(countMax: Claims.countMax)
+        let changed = self.conditionsChanged.take()
         let known = Set(changed)
         var plan = ReadPlan()
         plan.tokens = changed + owed.filter { !known.contains($0) }

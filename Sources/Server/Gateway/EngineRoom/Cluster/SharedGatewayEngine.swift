@@ -200,7 +200,7 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
             && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
             && self.deviceQuestions.isEmpty
-            && self.conditionsChanged.isEmpty
+            && (self.conditionsChanged.isEmpty || self.conditionsChanged.isPaused(at: self.clock.boot))
             && self.rejected.isEmpty && !self.areRefusalsDue
     }
 
