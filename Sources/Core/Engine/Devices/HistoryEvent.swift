@@ -62,8 +62,13 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.related = related
         let stored = kind.stored
         self.code = stored.code
-        self.attempt = terms.map { UInt16($0.priority.rawValue) } ?? stored.attempt
-        self.coalesced = terms?.lifetime.code ?? stored.coalesced
+        if case .push = kind, let terms {
+            self.attempt = UInt16(terms.priority.rawValue)
+            self.coalesced = terms.lifetime.code
+        } else {
+            self.attempt = stored.attempt
+            self.coalesced = stored.coalesced
+        }
     }
 
     /// An event from its stored parts; nil when no kind has this code, or not with these numbers.
