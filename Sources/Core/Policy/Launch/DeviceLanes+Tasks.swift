@@ -70,8 +70,8 @@ extension DeviceLanes {
         return .waits
     }
 
-    /// The request of an identifier, or every one, was cancelled: what waits is dropped, a continued task ends, others go
-    /// on.
+    /// The request of an identifier, or every one, was cancelled: what waits is dropped, a continued task ends, others
+    /// go on.
     package mutating func cancelled(_ name: TaskName?) -> DroppedAction {
         func isMeant(_ task: BackgroundTask) -> Bool {
             task.kind != .urlSession && (name == nil || task.name == name)

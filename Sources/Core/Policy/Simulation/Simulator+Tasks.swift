@@ -182,7 +182,8 @@ struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
 }
 
-/// How a wake is answered. Besides results there is `lost`, when the worker's stream ends, and `none`, which never comes.
+/// How a wake is answered. Besides results there is `lost`, when the worker's stream ends, and `none`, which never
+/// comes.
 protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
     /// What a reliable worker says.
     static var success: Self { get }

@@ -10,51 +10,7 @@ extension CommandDefinition {
             "push",
             "send a push as a provider would, and show the answer",
             arguments: [ArgumentDefinition("TOKEN", "the device token, hexadecimal")],
-            options: [
-                OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
-                OptionDefinition(
-                    "--payload",
-                    "JSON",
-                    "the payload; @FILE reads a file, - standard input; default: a silent push"
-                ),
-                OptionDefinition(
-                    "--priority",
-                    "N",
-                    "10, 5 or 1; default: 5",
-                    value: .integer(0...1000),
-                    words: ["10", "5", "1"]
-                ),
-                OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
-                OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
-                OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
-                OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
-                OptionDefinition(
-                    "--count",
-                    "N",
-                    "send it N times over one connection",
-                    value: .integer(1...10_000_000)
-                ),
-                OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
-                OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
-                OptionDefinition(
-                    "--timeout",
-                    "SECONDS",
-                    "how long --wait follows it; default: 3600",
-                    value: .integer(1...2_592_000)
-                ),
-                OptionDefinition(
-                    "--admin",
-                    "URL",
-                    "the admin listener, for --wait; default: --gateway, or as for stats"
-                ),
-                OptionDefinition(
-                    "--provider-key",
-                    "FILE",
-                    "sign a provider token with this .p8; needs --team and --key-id"
-                ),
-                OptionDefinition("--team", "TEAM", "the team that the provider token names"),
-                OptionDefinition("--key-id", "ID", "the key that the provider token names"),
-            ] + OptionDefinition.client,
+            options: Self.pushOptions + OptionDefinition.client,
             example:
                 "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
                 + " --topic com.example.app --priority 10",
@@ -76,6 +32,52 @@ extension CommandDefinition {
             run: { parsed throws(CommandFailure) in try PushCommand.run(parsed, signES256) }
         )
     }
+
+    private static let pushOptions = [
+        OptionDefinition("--topic", "TOPIC", "the topic of the push", isRequired: true),
+        OptionDefinition(
+            "--payload",
+            "JSON",
+            "the payload; @FILE reads a file, - standard input; default: a silent push"
+        ),
+        OptionDefinition(
+            "--priority",
+            "N",
+            "10, 5 or 1; default: 5",
+            value: .integer(0...1000),
+            words: ["10", "5", "1"]
+        ),
+        OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
+        OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
+        OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
+        OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
+        OptionDefinition(
+            "--count",
+            "N",
+            "send it N times over one connection",
+            value: .integer(1...10_000_000)
+        ),
+        OptionDefinition("--dry-run", "", "ask for the answer and change nothing"),
+        OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
+        OptionDefinition(
+            "--timeout",
+            "SECONDS",
+            "how long --wait follows it; default: 3600",
+            value: .integer(1...2_592_000)
+        ),
+        OptionDefinition(
+            "--admin",
+            "URL",
+            "the admin listener, for --wait; default: --gateway, or as for stats"
+        ),
+        OptionDefinition(
+            "--provider-key",
+            "FILE",
+            "sign a provider token with this .p8; needs --team and --key-id"
+        ),
+        OptionDefinition("--team", "TEAM", "the team that the provider token names"),
+        OptionDefinition("--key-id", "ID", "the key that the provider token names"),
+    ]
 }
 
 /// `wakegate push`.

@@ -3,8 +3,8 @@ import Platform
 import Policy
 import Wire
 
-/// Says in one sentence why what a device has pending, waiting or in flight is or is not launched, and what would change
-/// that.
+/// Says in one sentence why what a device has pending, waiting or in flight is or is not launched, and what would
+/// change that.
 struct Reasoning {
     let device: DeviceSnapshot
     let offset: WallOffset
