@@ -87,7 +87,8 @@ struct BooksTests {
 
 @Suite("Books that gateways share", .timeLimit(.minutes(15)))
 struct StoredBooksTests {
-    /// Books in which no two counts are alike, and none is zero but those of holds that a push, or a task, cannot have.
+    /// Books in which no two counts are alike, and none is zero but those of holds and reasons that a push, or a
+    /// task, cannot have.
     private static let books: Books = {
         var last: Int64 = 0
         func count() -> Int64 {
@@ -106,7 +107,7 @@ struct StoredBooksTests {
         books.inFlight = count()
         books.launched = count()
         books.registered = count()
-        books.discarded = counts(books.discarded)
+        books.discarded = counts(books.discarded, of: DiscardReason.ofPushes)
         books.results = counts(books.results)
         books.held = counts(books.held, of: Hold.ofPushes)
         books.stock.devices = count()
@@ -118,7 +119,7 @@ struct StoredBooksTests {
         books.requests.cancelled = count()
         books.requests.submitted = counts(books.requests.submitted)
         books.requests.refused = counts(books.requests.refused)
-        books.requests.discarded = counts(books.requests.discarded)
+        books.requests.discarded = counts(books.requests.discarded, of: DiscardReason.ofTasks)
         books.requests.waiting = counts(books.requests.waiting)
         books.requests.inFlight = counts(books.requests.inFlight)
         books.requests.held = counts(books.requests.held, of: Hold.ofTasks)
@@ -128,7 +129,7 @@ struct StoredBooksTests {
         books.sessions.waiting = count()
         books.sessions.inFlight = count()
         books.sessions.wakes = count()
-        books.sessions.discarded = counts(books.sessions.discarded)
+        books.sessions.discarded = counts(books.sessions.discarded, of: DiscardReason.ofTasks)
         return books
     }()
 
@@ -151,9 +152,13 @@ struct StoredBooksTests {
     func everyCount() throws {
         let leaves = Self.leaves(Self.books)
         #expect(leaves.count > 90)
+        func absent<Case: CaseIterable & Hashable>(_ path: String, _ possible: [Case]) -> [String] {
+            Set(Case.allCases).subtracting(possible).map { "\(path).\($0)" }
+        }
         let impossible =
-            Set(Hold.allCases).subtracting(Hold.ofPushes).map { ".held.\($0)" }
-            + Set(Hold.allCases).subtracting(Hold.ofTasks).map { ".requests.held.\($0)" }
+            absent(".held", Hold.ofPushes) + absent(".requests.held", Hold.ofTasks)
+            + absent(".discarded", DiscardReason.ofPushes) + absent(".requests.discarded", DiscardReason.ofTasks)
+            + absent(".sessions.discarded", DiscardReason.ofTasks)
         for (path, count) in leaves {
             #expect((count != 0) != impossible.contains(path), "\(path): is it filled, has it a code, and is it added?")
         }

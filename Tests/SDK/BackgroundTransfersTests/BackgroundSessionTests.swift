@@ -64,7 +64,7 @@ struct BackgroundSessionTests {
         #expect(
             try await agent.request("/transfers").body
                 == #"{"kind":"download","url":"https://me:pa55@h/a?key=k3y","method":"POST","#
-                + #""headers":{"accept":"\"x\"\u000a","authorization":"s3cret"},"earliestBegin":2000,"#
+                + #""headers":{"accept":"\"x\"\n","authorization":"s3cret"},"earliestBegin":2000,"#
                 + #""sha256":"ab","bytesMax":9,"note":"where"}"#
         )
         var dumped = ""
