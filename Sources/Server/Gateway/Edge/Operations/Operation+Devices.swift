@@ -100,7 +100,7 @@ extension EngineWork {
     }
 
     package static func unregister(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(changing: device) { reach, device in
+        EngineWork(changing: device, removesDevice: true) { reach, device in
             reach.dispatcher.unregister(device.index)
             return .outcome(.done)
         }

@@ -316,6 +316,8 @@ struct ChangedDevices {
     private static let countMax = Claims.countMax
     /// The shortest and the longest pause, in milliseconds.
     private static let pauses: ClosedRange<Int64> = 1000...32_000
+    /// After so many failures devices are read one by one.
+    private static let failureCountMax = 8
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
@@ -349,14 +351,17 @@ struct ChangedDevices {
 
     /// A read of devices that were taken has succeeded.
     mutating func succeeded() {
-        self.failureCount = 0
+        self.failureCount = max(0, self.failureCount - 1)
         self.pausedUntil = .min
     }
 
-    /// A read of devices that were taken has failed. They are read again after all others.
+    /// A read of devices that were taken has failed. They are read again after all others. A single one whose read goes
+    /// on to fail is given up: others wait for it.
     mutating func failed(_ taken: [DeviceToken], at now: Int64) {
+        let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
         self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)
-        self.failureCount = min(self.failureCount + 1, 8)
+        self.failureCount = min(self.failureCount + 1, Self.failureCountMax)
+        guard !isGivenUp else { return }
         for token in taken where self.known.insert(token).inserted { self.tokens.append(token) }
     }
 }

@@ -190,8 +190,8 @@ extension SharedGatewayEngine {
             names.insert(topic.string)
             devices.insert(device)
         }
-        // Devices that will be there, and those that a request before may have removed.
-        var (added, changed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
+        // Devices that will be there, and registered ones that a request before removes.
+        var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
             case .push(let queued):
@@ -203,11 +203,11 @@ extension SharedGatewayEngine {
             case .request(let request):
                 guard case .row(.device(let token)) = request.work.rows else { continue }
                 if let topic = request.work.newTopic,
-                    self.mayBeNew(token, topic, &added, hasChanged: changed.contains(token))
+                    self.mayBeNew(token, topic, &added, wasRemoved: removed.contains(token))
                 {
                     topic.name.withByteView { note($0, token) }
                 }
-                changed.insert(token)
+                if request.work.removesDevice { removed.insert(token) }
             case .lose, .loseOn: break
             }
         }
@@ -218,18 +218,18 @@ extension SharedGatewayEngine {
 
     /// Whether a device may come to be of a topic that is to be there then.
     ///
-    /// - Parameter hasChanged: whether a request before it may have removed the device.
+    /// - Parameter wasRemoved: whether a request before it removes the device.
     private func mayBeNew(
         _ token: DeviceToken,
         _ topic: NewTopic,
         _ added: inout Set<DeviceToken>,
-        hasChanged: Bool
+        wasRemoved: Bool
     ) -> Bool {
         let device = self.engine.find(token)
         if topic.isOfPush {
             return self.configuration.openRegistration && device == nil && added.insert(token).inserted
         }
-        if hasChanged { return true }
+        if wasRemoved { return true }
         guard added.insert(token).inserted else { return false }
         return device.map { !self.engine.identity($0).isRegistered } ?? true
     }

@@ -25,6 +25,8 @@ package struct EngineWork: Sendable {
     let isBrief: Bool
     /// True if the stream of a wake may have room for another one afterwards, though the wake ended before.
     let freesSlot: Bool
+    /// Whether the device of `rows` is removed by it.
+    let removesDevice: Bool
     /// The topic that the device of `rows` gets if it is new.
     let newTopic: NewTopic?
     private let action: Action
@@ -33,12 +35,14 @@ package struct EngineWork: Sendable {
         _ rows: NeededRows,
         isBrief: Bool = false,
         freesSlot: Bool = false,
+        removesDevice: Bool = false,
         newTopic: NewTopic? = nil,
         _ action: Action
     ) {
         self.rows = rows
         self.isBrief = isBrief
         self.freesSlot = freesSlot
+        self.removesDevice = removesDevice
         self.newTopic = newTopic
         self.action = action
     }
@@ -52,11 +56,14 @@ package struct EngineWork: Sendable {
     }
 
     /// Work that changes a device.
+    ///
+    /// - Parameter removesDevice: whether it may be registered anew afterwards, for another topic.
     package init(
         changing device: Named<DeviceToken>,
+        removesDevice: Bool = false,
         perform: @escaping @Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply
     ) {
-        self.init(.row(.device(device.name)), .device(perform))
+        self.init(.row(.device(device.name)), removesDevice: removesDevice, .device(perform))
     }
 
     /// Work that reads a device, and changes nothing.
