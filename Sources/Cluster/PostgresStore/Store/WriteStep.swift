@@ -290,7 +290,7 @@ struct WriteStep<Runner: StatementRunner> {
     }
 }
 
-/// What a transaction writes of itself.
+/// The row that a transaction writes about itself.
 struct WriteMark {
     let gateway: GatewayNumber
     let connection: Int16

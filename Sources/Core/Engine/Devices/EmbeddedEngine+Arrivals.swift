@@ -291,8 +291,8 @@ extension EmbeddedEngine {
 // MARK: - What is cancelled
 
 extension EmbeddedEngine {
-    /// Cancels the request of an identifier, if there is one, or every request of the device: what waits is dropped, a
-    /// continued task ends.
+    /// Cancels the request of an identifier, if there is one, or every request of the device: waiting requests are
+    /// dropped, a running continued task ends.
     package func cancelTask(_ identifier: String?, device: DeviceIndex) {
         self.settle(device)
         guard let row = self.tasks[device] else { return }

@@ -139,8 +139,7 @@ extension HistoryEvent.Kind {
         code < 32 && Self.codes & (1 << UInt32(code)) != 0
     }
 
-    /// The numbers that stand for it in files: its code, which is below 32 and for ever the same, and what goes with
-    /// it.
+    /// The numbers that are stored for it: its code, which is below 32 and never changes, and the two that go with it.
     package var stored: (code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch self {
         case .registered: (1, 0, 0)

@@ -31,7 +31,7 @@ extension Dispatcher {
     /// What an operator's wish for a launch came to.
     package enum SimulatedLaunch: Hashable, Sendable {
         case launched
-        /// There is no room in its lane.
+        /// Its lane is full.
         case laneIsFull
         /// Nothing is pending, or no request of the identifier waits.
         case notWaiting
@@ -51,7 +51,7 @@ extension Dispatcher {
         defer { self.flow() }
         var target = LaunchTarget.push
         if let identifier {
-            // What waits goes before what runs.
+            // Waiting requests come before running ones.
             let task = self.engine.tasks(of: device).first { $0.name == identifier && $0.task.kind != .urlSession }
             guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notWaiting }
             guard !laneIsFull else { return .laneIsFull }

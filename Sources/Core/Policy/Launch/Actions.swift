@@ -144,11 +144,11 @@ package enum TaskEndedAction: Hashable, Sendable {
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
-/// What a cancellation, a report of conditions or the removal of a device did, in the order in which it happened.
+/// The results of a cancellation, a report of conditions or the removal of a device, in the order of the changes.
 package struct DroppedAction: Hashable, Sendable {
     /// The pending push.
     package var discardedPush: PushHandle?
-    /// What waited, by arrival.
+    /// The requests that waited, by arrival.
     package var discarded: [BackgroundTask] = []
     /// What was in flight and ended.
     package var ended: [TaskWake] = []

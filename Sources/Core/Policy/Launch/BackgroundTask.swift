@@ -250,13 +250,13 @@ extension BackgroundTasks {
     }
 }
 
-/// What a configuration permits, or a worker takes: an identifier or a session's name, or all that begin alike.
+/// An identifier or a session's name that a configuration permits or a worker takes, or all with the same beginning.
 package struct IdentifierPattern: Hashable, Sendable {
     /// The identifier, or, with `.*` at its end, the beginning and `.*` for one or more further characters.
     package let text: String
     /// The identifier, or what all begin with that the pattern stands for, up to the dot.
     package let stem: String
-    /// Whether it stands for one identifier alone.
+    /// True if it stands for one identifier alone.
     package let isExact: Bool
 
     /// The longest identifier and the longest pattern, in bytes.

@@ -124,8 +124,8 @@ package struct FrameCutter: ~Copyable {
     private var isPartialTaken = false
     /// What is still to come of the preface, or of a frame that has no piece of a block.
     private var otherBytes = 24
-    /// Whether that is a GOAWAY frame. The library reads nothing behind one while no stream is open, but looks whether
-    /// it may only when it is called: frames that follow are another part, so that they are ignored however bytes come.
+    /// True if that is a GOAWAY frame. While no stream is open the library ignores everything behind one, but it checks
+    /// this only at the beginning of a call. So the next frames are another part: they are ignored however bytes come.
     private var isWithinGoAway = false
     /// The frame whose piece of a block has come in part, and what is still to come of that piece.
     private var cut: FrameHead?
