@@ -31,7 +31,7 @@ extension Dispatcher {
     /// What an operator's wish for a launch came to.
     package enum SimulatedLaunch: Hashable, Sendable {
         case launched
-        /// Its lane is full.
+        /// The lane that it needs is full.
         case laneIsFull
         /// Nothing is pending, or no request of the identifier waits.
         case notWaiting
