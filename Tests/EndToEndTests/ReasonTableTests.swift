@@ -20,11 +20,11 @@ struct ReasonTableTests {
         let article = try ReasonArticle()
         #expect(article.rows.map(\.reason) == APNSReason.allCases.map(\.rawValue))
         #expect(article.rows.map(\.status) == APNSReason.allCases.map(\.status))
-        #expect(Set(article.rows.map(\.remedy)) == ["mend", "forget", "later", "connect"])
+        #expect(Set(article.rows.map(\.remedy)) == ["fix", "delete", "retry", "reconnect"])
         // A device token that is gone is never sent to again; what comes after a while has a status that says so.
         for row in article.rows {
-            #expect((row.remedy == "later") == [429, 500, 503].contains(row.status), "\(row.reason)")
-            #expect(row.status != 410 || row.remedy == "forget", "\(row.reason)")
+            #expect((row.remedy == "retry") == [429, 500, 503].contains(row.status), "\(row.reason)")
+            #expect(row.status != 410 || row.remedy == "delete", "\(row.reason)")
         }
         let counted = try #require(RunningGateway().stats().value("pushes", "rejected") as? [String: Any])
         #expect(Set(article.rows.map(\.reason)) == Set(counted.keys))
