@@ -230,7 +230,7 @@ let unitTests: [Target] = [
     tests("APNSProtocolTests", in: "Core", ["WakeGateTestKit", "Wire"]),
     tests("BytesTests", in: "Core", ["WakeGateTestKit", "Wire"]),
     tests("FaultInjectionTests", in: "Core", ["Wire"]),
-    tests("LaunchPolicyTests", in: "Core", ["Policy"]),
+    tests("LaunchPolicyTests", in: "Core", ["Policy", "Wire"]),
     tests(
         "SimulationTests",
         in: "Core",

@@ -21,7 +21,7 @@ struct PushFixture {
     struct Outcome: Equatable {
         var id: APNsID?
         var expiration: PushExpiration
-        var priority: PushPriority
+        var priority: Priority
         var type: PushType?
         var collapseID: String
         var topic: String

@@ -74,7 +74,7 @@ struct PushHeadersTests {
 
     @Test("Priorities are 10, 5 and 1")
     func priorities() throws {
-        for (value, priority) in [("10", PushPriority.immediate), ("5", .considerate), ("1", .low)] {
+        for (value, priority) in [("10", Priority.immediate), ("5", .considerate), ("1", .passive)] {
             var push = PushFixture()
             push.set("apns-priority", value)
             #expect(try push.check().get().priority == priority)

@@ -2,6 +2,7 @@ import Engine
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
 struct RepeatedPushTests {

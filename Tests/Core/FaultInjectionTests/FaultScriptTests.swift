@@ -31,7 +31,7 @@ struct FaultScriptTests {
         topic: StaticString = "com.example.app",
         keyID: String? = "KEY",
         type: PushType? = .background,
-        priority: PushPriority = .considerate
+        priority: Priority = .considerate
     ) throws -> UInt32? {
         let push = FaultCandidate(
             token: try Self.token(device),
@@ -70,7 +70,7 @@ struct FaultScriptTests {
             ("type", { $0.types = [.background, .alert] }, true),
             ("other type", { $0.types = [.alert] }, false),
             ("priority", { $0.priorities = [.considerate] }, true),
-            ("other priority", { $0.priorities = [.immediate, .low] }, false),
+            ("other priority", { $0.priorities = [.immediate, .passive] }, false),
             (
                 "two that hold",
                 {

@@ -1,5 +1,6 @@
 import Policy
 import Testing
+import Wire
 
 @Suite("A push arrives")
 struct ArrivalTests {

@@ -1,4 +1,5 @@
 import Policy
+import Wire
 
 /// A device state in the hands of a test: seconds in, and the parameters kept.
 struct DeviceDriver {

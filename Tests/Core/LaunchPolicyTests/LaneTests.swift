@@ -1,5 +1,6 @@
 import Policy
 import Testing
+import Wire
 
 @Suite("Lanes")
 struct LaneTests {

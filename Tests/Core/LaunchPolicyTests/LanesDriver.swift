@@ -1,4 +1,5 @@
 import Policy
+import Wire
 
 /// The lanes of a device in the hands of a test: seconds in, names as text, and the parameters kept.
 struct LanesDriver {

@@ -1,5 +1,6 @@
 import Policy
 import Testing
+import Wire
 
 @Suite("How a wake ends")
 struct OutcomeTests {

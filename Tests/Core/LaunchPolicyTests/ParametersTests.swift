@@ -1,5 +1,6 @@
 import Policy
 import Testing
+import Wire
 
 @Suite("Parameters", .timeLimit(.minutes(15)))
 struct ParametersTests {

@@ -1,5 +1,6 @@
 import Policy
 import WakeGateTestKit
+import Wire
 
 /// One device in a world that does to it, at random, what traces have no words for as well: removals, restarts of the
 /// gateway, reloads, what operators do, extensions, progress.

@@ -5,6 +5,7 @@ import Policy
 import Synchronization
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("The engine under another configuration", .timeLimit(.minutes(15)))
 struct EngineReloadTests {

@@ -50,7 +50,7 @@ struct FaultRuleReaderTests {
         #expect(rule.condition.topics == ["a.b"])
         #expect(rule.condition.keyIDs == ["K1", "K2"])
         #expect(rule.condition.types == [.alert, .voip])
-        #expect(rule.condition.priorities == [.considerate, .low])
+        #expect(rule.condition.priorities == [.considerate, .passive])
         #expect(rule.occasion.from == 2 && rule.occasion.to == 9 && rule.occasion.every == 2)
         #expect(rule.occasion.probability == 0.25 && rule.occasion.seed == 7)
         var answer = FaultAnswer(status: 410, reason: "Unregistered")

@@ -1,3 +1,5 @@
+package import Wire
+
 /// What a device has reported of itself; what it never reported has the value given here.
 package struct Conditions: Hashable, Sendable {
     package enum AppState: String, Sendable, CaseIterable {

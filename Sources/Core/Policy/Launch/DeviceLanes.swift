@@ -1,3 +1,5 @@
+import Wire
+
 /// What the policy knows of one device with its background tasks, and every way in which it changes.
 ///
 /// A pure value, as its two parts are. At any one moment its user first ends what workers answered and calls

@@ -1,3 +1,5 @@
+package import Wire
+
 /// What the policy knows of one device, and every way in which it changes.
 ///
 /// A pure value: moments come in as arguments, what happened goes out as an action. At any one moment its user

@@ -1,3 +1,5 @@
+package import Wire
+
 /// Names a push's content (payload, apns-id); the policy carries it and never looks at it.
 package struct PushHandle: Hashable, Sendable {
     /// Chosen by the policy's user; 0 is `none`.
@@ -117,20 +119,4 @@ package struct Spacing: Hashable, Sendable {
     package var windowCount: UInt32 = 0
 
     package init() {}
-}
-
-/// A push's priority, as `apns-priority` gives it.
-package enum Priority: UInt8, Sendable, CaseIterable {
-    /// Never wakes a device by itself.
-    case passive = 1
-    /// Waits its turn.
-    case considerate = 5
-    /// May jump the interval while the device's allowance lasts.
-    case immediate = 10
-}
-
-extension Priority: Comparable {
-    package static func < (left: Priority, right: Priority) -> Bool {
-        left.rawValue < right.rawValue
-    }
 }

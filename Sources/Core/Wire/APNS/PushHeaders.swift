@@ -117,7 +117,7 @@ package struct PushHeaders {
         if self.has(.id), self.id == nil { throw .badMessageId }
         let expiration = self.has(.expiration) ? PushExpiration(self.expirationText) : .absent
         guard let expiration else { throw .badExpirationDate }
-        let priority = self.has(.priority) ? PushPriority(self.priorityText) : .immediate
+        let priority = self.has(.priority) ? Priority(self.priorityText) : .immediate
         guard let priority else { throw .badPriority }
         let type = self.has(.pushType) ? PushType(self.pushTypeText) : nil
         if rules.strictBackgroundPriority, priority == .immediate, type == .background { throw .badPriority }
@@ -165,23 +165,32 @@ package struct PushHeaders {
     }
 }
 
-/// How urgent a push says it is; the raw value is the number on the wire.
-package enum PushPriority: UInt8, CaseIterable, Sendable {
-    /// Send at once; what a push without the header has.
-    case immediate = 10
-    /// Send with regard to the device's power.
+/// How urgent a push is, to its sender and to the policy; the raw value is the number on the wire.
+@frozen
+@usableFromInline
+package enum Priority: UInt8, CaseIterable, Sendable {
+    /// Never wakes a device by itself.
+    case passive = 1
+    /// Waits its turn.
     case considerate = 5
-    /// Put power before everything else, and do not wake the device.
-    case low = 1
+    /// May jump the interval while the device's allowance lasts; what a push without the header has.
+    case immediate = 10
 
     /// The priority that `text` spells: exactly `10`, `5` or `1`; nil for anything else.
     package init?(_ text: ByteView) {
         switch text.count {
         case 1 where text[0] == UInt8(ascii: "5"): self = .considerate
-        case 1 where text[0] == UInt8(ascii: "1"): self = .low
+        case 1 where text[0] == UInt8(ascii: "1"): self = .passive
         case 2 where text == "10": self = .immediate
         default: return nil
         }
+    }
+}
+
+extension Priority: Comparable {
+    @inlinable
+    package static func < (left: Priority, right: Priority) -> Bool {
+        left.rawValue < right.rawValue
     }
 }
 

@@ -84,7 +84,7 @@ package struct PushHead {
     /// The identifier the sender chose; nil asks for a new one.
     package let id: APNsID?
     package let expiration: PushExpiration
-    package let priority: PushPriority
+    package let priority: Priority
     /// Nil when the sender did not say.
     package let type: PushType?
     /// At most 64 bytes; an empty one counts as absent.

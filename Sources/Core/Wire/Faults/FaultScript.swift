@@ -112,7 +112,7 @@ package struct FaultCondition: Hashable, Sendable {
     package var topics: Set<String> = []
     package var keyIDs: Set<String> = []
     package var types: Set<PushType> = []
-    package var priorities: Set<PushPriority> = []
+    package var priorities: Set<Priority> = []
 
     package init() {}
 
@@ -134,9 +134,9 @@ package struct FaultCandidate {
     package let keyID: String?
     /// Nil when the push does not say.
     package let type: PushType?
-    package let priority: PushPriority
+    package let priority: Priority
 
-    package init(token: DeviceToken, topic: ByteView, keyID: String?, type: PushType?, priority: PushPriority) {
+    package init(token: DeviceToken, topic: ByteView, keyID: String?, type: PushType?, priority: Priority) {
         self.token = token
         self.topic = topic
         self.keyID = keyID

@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("The contract of an engine: devices, and who reaches them", .timeLimit(.minutes(15)))
 struct DeviceContractTests {

@@ -44,7 +44,7 @@ extension FaultRuleReader {
         }
         condition.priorities = self.list(members["priority"], Self.join(path, "priority"), "10, 5 or 1") { value in
             guard case .number(let number) = value else { return nil }
-            return number.text.withByteView { PushPriority($0) }
+            return number.text.withByteView { Priority($0) }
         }
         return condition
     }
