@@ -105,7 +105,7 @@ PARTS = {
         lambda options, folder: herd.measure(options.products, folder, options.runs),
     ),
     "cluster": Part(
-        "one, two and three gateways on one PostgreSQL beside the bare transaction",
+        "one, two and three gateways on one PostgreSQL",
         lambda options, folder: cluster_load.measure(
             options.products, folder, options.runs, options.requests, options.samples, options.devices, options.minutes
         ),

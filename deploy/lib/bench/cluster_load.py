@@ -1,14 +1,14 @@
-"""Several gateways on one PostgreSQL: durable pushes a second beside the bare transaction, wakes from one gateway to
-the workers of another, claims, and what many devices take of the database."""
+"""Several gateways on one PostgreSQL: durable pushes a second, wakes from one gateway to the workers of another, claims,
+and what many devices take of the database."""
 
 import asyncio
-import json
+import glob
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from bench import durable_load, push_load, wakes
 from bench.tables import Table, microseconds
@@ -21,10 +21,6 @@ from shared import interleaved, processes
 GATEWAYS = (1, 2, 3)
 # Divisible by each number of gateways, so that all have equal shares.
 CONNECTIONS, STREAMS = 12, 256
-# Rows a transaction and transactions at once, as in CLUSTER.md.
-BARE_SHAPES = ((256, 4), (64, 8))
-BARE_SECONDS = 5
-RATIO_TARGET = 0.6
 WAKE_MILLISECONDS_AIM = 20
 CLAIMS = 20_000
 # How long what waits may take to be claimed before the run is given up.
@@ -50,14 +46,9 @@ class Bench:
         self.folder, self.server, self.devices = folder, server, devices
         # Databases in which each device was pushed to.
         self.filled: set[str] = set()
-        self.bare_program = os.path.join(folder, "bare_transaction")
         self.body = os.path.join(folder, "body")
 
     def prepare(self) -> None:
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bare_transaction.c")
-        asked = ["pg_config", "--includedir"]
-        include = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        subprocess.run(["cc", "-O2", f"-I{include}", "-o", self.bare_program, source, "-lpq"], check=True)
         push_load.write_pushes(self.folder, "all", self.devices, 1, seed=6)
         with open(os.path.join(self.folder, "all.0"), encoding="ascii") as file:
             paths = [line.strip().removeprefix("https://127.0.0.1") for line in file]
@@ -78,45 +69,26 @@ class Bench:
 
     # MARK: Pushes
 
-    def bare(self, rows: int, lanes: int) -> interleaved.Sample:
-        """Rows a second of the bare transaction, and what each costs."""
-        self.database("bare")
-        where = f"{self.server.primary.source()} dbname=bare"
-        words = [self.bare_program, where, str(self.devices), str(rows), str(lanes), str(BARE_SECONDS)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as process:
-            # It says when its tables are filled: what that costs is not counted.
-            process.stdout.readline()
-            before = self.server.cpu_seconds()
-            own = processes.cpu_seconds(process.pid)
-            line = process.stdout.readline()
-            if not line:
-                raise SystemExit("the bare transaction failed")
-            told = json.loads(line)
-            spent, own = self.server.cpu_seconds() - before, processes.cpu_seconds(process.pid) - own
-            process.stdin.close()
-        return {
-            "perSecond": told["rows"] / told["seconds"], "ownMicroseconds": own / told["rows"] * 1e6,
-            "postgresMicroseconds": spent / told["rows"] * 1e6,
-        }  # fmt: skip
-
     def push(self, gateways: Gateways, pushes: int, rate: int | None = None, logs: str | None = None) -> float:
-        """Pushes through all gateways at once, evenly; the seconds that took."""
+        """Pushes through all gateways at once, evenly; the seconds that took. `logs` is a folder, in which each gateway's
+        clients write files of their own."""
         count = len(gateways.all)
 
         def one(number: int) -> float:
+            place = os.path.join(logs, str(number)) if logs else None
+            if place:
+                os.mkdir(place)
             return h2load.run(
                 f"http://{gateways.edge(number)}", os.path.join(self.folder, f"uris{count}-{number}"), self.body,
                 push_load.headers(), CONNECTIONS // count, STREAMS, pushes // count,
-                rate=rate // CONNECTIONS if rate else None, logs=logs,
+                rate=rate // CONNECTIONS if rate else None, logs=place,
             )  # fmt: skip
 
         with ThreadPoolExecutor(count) as pool:
             return max(pool.map(one, range(count)))
 
     def pushed(self, count: int, pushes: int) -> interleaved.Sample:
-        """Durable pushes a second through so many gateways, and what each costs: all devices are there before, as
-        for the bare transaction."""
+        """Durable pushes a second through so many gateways, and what each costs: all devices are there before."""
         database = f"pushes{count}"
         with self.gateways(count, database) as gateways:
             gateways.start()
@@ -134,30 +106,18 @@ class Bench:
             }
 
     def rates(self, runs: int, pushes: int) -> Table:
-        """Interleaved: the bare transaction in two shapes, and gateways. Everybody has the machine, load included."""
-        sides = {f"bare, {rows} rows x {lanes}": (lambda rows=rows, lanes=lanes: self.bare(rows, lanes))
-                 for rows, lanes in BARE_SHAPES}  # fmt: skip
-        for count in GATEWAYS:
-            name = f"{count} gateway{'s' if count > 1 else ''}"
-            sides[name] = lambda count=count: self.pushed(count, pushes)
+        """Interleaved. Everybody has the machine, load included."""
+        sides = {f"{count} gateway{'s' if count > 1 else ''}": partial(self.pushed, count, pushes) for count in GATEWAYS}
         samples = interleaved.run(runs, sides, between=durable_load.settle)
         rows = {name: interleaved.medians(values, 2) for name, values in samples.items()}
-        bare = max(row["perSecond"] for name, row in rows.items() if name.startswith("bare"))
-        best = max(row["perSecond"] / bare for name, row in rows.items() if not name.startswith("bare"))
-        table = Table(
+        return Table(
             f"Durable pushes on one PostgreSQL, fsync on, {self.devices:,} devices",
-            ["", "a second", "of bare", "client or gateway, CPU us", "PostgreSQL, CPU us"],
+            ["", "a second", "gateway, CPU us", "PostgreSQL, CPU us"],
             [
-                [
-                    name, f"{row['perSecond']:,.0f}", f"{row['perSecond'] / bare:.2f}", f"{row['ownMicroseconds']:.1f}",
-                    f"{row['postgresMicroseconds']:.1f}",
-                ]
+                [name, f"{row['perSecond']:,.0f}", *(f"{row[f'{who}Microseconds']:.1f}" for who in ("own", "postgres"))]
                 for name, row in rows.items()
             ],
-        )  # fmt: skip
-        note = f"best of the gateways: {best:.2f} of the bare transaction; target: {RATIO_TARGET:g} or more"
-        table.notes.append(f"{note}  {table.target(best >= RATIO_TARGET)}")
-        return table
+        )
 
     # MARK: Wakes
 
@@ -224,22 +184,9 @@ class Bench:
             filled = self.push(gateways, self.devices)
             pushes = max(CONNECTIONS, round(STEADY_RATE * minutes * 60))
             with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
-                # Each gateway's clients write files of their own.
-                places = [os.path.join(logs, str(number)) for number in range(3)]
-                for place in places:
-                    os.mkdir(place)
-
-                def one(number: int) -> float:
-                    return h2load.run(
-                        f"http://{gateways.edge(number)}", os.path.join(self.folder, f"uris3-{number}"), self.body,
-                        push_load.headers(), CONNECTIONS // 3, STREAMS, pushes // 3, rate=STEADY_RATE // CONNECTIONS,
-                        logs=places[number],
-                    )  # fmt: skip
-
-                with ThreadPoolExecutor(3) as pool:
-                    list(pool.map(one, range(3)))
-                took = sorted(value for place in places for log in os.scandir(place)
-                              for value in steady_load.read(log.path).took)  # fmt: skip
+                self.push(gateways, pushes, STEADY_RATE, logs)
+                files = glob.glob(f"{logs}/*/*")
+                took = sorted(value for log in files for value in steady_load.read(log).took)
         log = int(node.query("SELECT sum(size)::bigint FROM pg_ls_waldir()")) / 1e6
         p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
         return Table(
@@ -305,7 +252,7 @@ async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float
 def measure(
     products: str, folder: str, runs: int, pushes: int, samples: int, devices: int, minutes: float
 ) -> list[Table]:
-    """Nobody is pinned; the load generator has its share of the machine, and libpq's program its own."""
+    """Nobody is pinned; the load generator has its share of the machine."""
     durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)
