@@ -1,0 +1,23 @@
+"""Workers for WakeGate: silent pushes, background tasks and background transfers on Linux."""
+
+from .errors import Release, TaskError, TransferError, WakeGateError
+from .scheduler import Scheduler, Submission
+from .wakes import Progress, Push, Result, Resumption, Task
+from .worker import Worker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Progress",
+    "Push",
+    "Release",
+    "Result",
+    "Resumption",
+    "Scheduler",
+    "Submission",
+    "Task",
+    "TaskError",
+    "TransferError",
+    "WakeGateError",
+    "Worker",
+]

@@ -1,0 +1,154 @@
+"""Requests to the gateway: one HTTP/2 connection, a few tries, errors with a remedy."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from typing import Any, AsyncIterator, Mapping, Optional, Set
+from urllib.parse import quote
+
+import httpx
+
+from .errors import WakeGateError, raise_unanswered, refusal
+from .location import Location
+
+#: How many times a request is tried that does not reach the gateway, or finds it busy.
+TRIES = 5
+#: The longest wait that a gateway may ask for before the caller has to try again, in seconds.
+PATIENCE = 5.0
+
+
+def segment(text: str) -> str:
+    """Returns a text as one segment of a path."""
+    return quote(text, safe="")
+
+
+class Backoff:
+    """Waits that double up to a limit, drawn at random from the upper half of each."""
+
+    def __init__(self, first: float, last: float) -> None:
+        self._first, self._last = first, last
+        self._next = first
+
+    def failed(self) -> float:
+        wait, self._next = self._next, min(2 * self._next, self._last)
+        return random.uniform(wait / 2, wait)
+
+    def succeeded(self) -> None:
+        self._next = self._first
+
+
+class Gateway:
+    """Asks a gateway. While a worker runs, all requests share its connection; otherwise each call makes its own."""
+
+    #: How long an answer may take, in seconds.
+    timeout = 10.0
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self._client: Optional[httpx.AsyncClient] = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._closings: Set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"unix:{self.location.socket}" if self.location.socket else self.location.url
+
+    def _made(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Keeps a connection for all requests of this event loop."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            self.renew()
+            self._loop = None
+            await asyncio.gather(*self._closings, return_exceptions=True)
+
+    def renew(self) -> None:
+        """Closes the connection, if there is one; the next request makes another."""
+        client, self._client = self._client, None
+        if client is not None:
+            closing = asyncio.ensure_future(client.aclose())
+            self._closings.add(closing)
+            closing.add_done_callback(self._closings.discard)
+
+    @contextlib.asynccontextmanager
+    async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
+        if self._loop is not asyncio.get_running_loop():
+            async with self._made() as client:
+                yield client
+            return
+        if self._client is None:
+            self._client = self._made()
+        yield self._client
+
+    @contextlib.asynccontextmanager
+    async def stream(self, path: str) -> AsyncIterator[httpx.Response]:
+        """Opens a stream of events. Only its head has a time limit; raises the error of any answer but 200."""
+        headers = {**self.location.headers(), "accept": "text/event-stream"}
+        async with self._used() as client:
+            request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(self.timeout, read=None))
+            try:
+                response = await asyncio.wait_for(client.send(request, stream=True), 1.5 * self.timeout)
+            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError) as error:
+                raise_unanswered(error, self.url)
+            try:
+                if response.status_code != 200:
+                    with contextlib.suppress(httpx.TransportError, asyncio.TimeoutError):
+                        await asyncio.wait_for(response.aread(), self.timeout)
+                    raise self._refusal(response)
+                if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    text, remedy = f"what answers at {self.url} sends no wakes", "see whether it is a gateway's edge"
+                    raise WakeGateError("badAnswer", text, remedy)
+                self.location.accepted()
+                yield response
+            finally:
+                with contextlib.suppress(httpx.TransportError, asyncio.TimeoutError):
+                    await asyncio.wait_for(response.aclose(), 1)
+
+    async def once(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
+        """Sends a request once, and returns the JSON of its answer, or None for an answer without a body."""
+        headers = self.location.headers()
+        async with self._used() as client:
+            try:
+                sending = client.request(method, path, json=body, headers=headers)
+                response = await asyncio.wait_for(sending, self.timeout)
+            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError, RuntimeError) as error:
+                raise_unanswered(error, self.url)  # RuntimeError: the connection was closed meanwhile.
+        if not response.is_success:
+            raise self._refusal(response)
+        self.location.accepted()
+        return _json(response)
+
+    async def call(
+        self, method: str, path: str, body: Optional[Mapping[str, Any]] = None, repeatable: bool = False
+    ) -> Any:
+        """Sends a request, a few times if need be. One that may have arrived is repeated only if that does no harm."""
+        backoff = Backoff(0.2, 5)
+        for tries in range(1, TRIES + 1):
+            try:
+                return await self.once(method, path, body)
+            except WakeGateError as error:
+                wait = (error.retry_after or 0) if error.status == 429 else 0
+                harmless = method != "POST" or repeatable or not error.may_have_arrived
+                if tries == TRIES or not error.is_passing or not harmless or wait > PATIENCE:
+                    raise
+                await asyncio.sleep(max(backoff.failed(), wait))
+        raise AssertionError("not reached")
+
+    def _refusal(self, response: httpx.Response) -> WakeGateError:
+        error = refusal(response.status_code, response.headers, _json(response))
+        error.is_passing = error.is_passing or self.location.may_pass(error.status)
+        return error
+
+
+def _json(response: httpx.Response) -> Any:
+    try:
+        return response.json() if response.content else None
+    except (ValueError, httpx.ResponseNotRead):
+        return None

@@ -1,0 +1,51 @@
+"""Server-sent events, byte by byte."""
+
+from __future__ import annotations
+
+from typing import Iterator, List, NamedTuple
+
+
+class Event(NamedTuple):
+    name: str
+    data: str
+
+
+class EventTooLarge(ValueError):
+    """An event is longer than any gateway sends."""
+
+
+class EventReader:
+    """Divides a stream into events. Lines end at a line feed (or CR LF) alone, never where Unicode would end one."""
+
+    def __init__(self, limit: int = 1 << 16) -> None:
+        self._limit = limit
+        self._rest = b""
+        self._name = ""
+        self._data: List[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop()
+        for line in lines:
+            if line.endswith(b"\r"):
+                line = line[:-1]
+            if not line:
+                if self._data:
+                    yield Event(self._name or "message", b"\n".join(self._data).decode("utf-8", "replace"))
+                self._name, self._data, self._size = "", [], 0
+                continue
+            self._size += len(line)
+            field, _, value = line.partition(b":")
+            if value.startswith(b" "):
+                value = value[1:]
+            if field == b"event":
+                self._name = value.decode("utf-8", "replace")
+            elif field == b"data":
+                self._data.append(value)
+            self._check(self._size)
+        self._check(self._size + len(self._rest))
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise EventTooLarge(f"an event has more than {self._limit} bytes")

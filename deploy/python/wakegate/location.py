@@ -1,0 +1,201 @@
+"""Where the gateway is and how a worker proves who it is: arguments, variables, contexts, a running `wakegate dev`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import ssl
+import stat
+import time
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+import httpx
+
+from .errors import WakeGateError
+
+DEFAULT_URL = "https://127.0.0.1:2197"
+
+
+class Location:
+    """The gateway's URL and the credentials, resolved as the command line tool does it.
+
+    An argument wins over WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN, these over the context in use, and that over a
+    `wakegate dev` that runs in this folder. Where an argument or WAKEGATE_URL names the gateway, nothing of the context
+    in use is shown to it; a context that is named wins over the variables.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        *,
+        ca: Optional[str] = None,
+        token: Optional[str] = None,
+        token_file: Optional[str] = None,
+        cert: Optional[str] = None,
+        key: Optional[str] = None,
+        context: Optional[str] = None,
+        variables: Mapping[str, str] = os.environ,
+        folder: str = ".wakegate",
+    ) -> None:
+        if token and token_file:
+            raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")
+        self.ca, self.token, self.token_file, self.cert, self.key = ca, token, token_file, cert, key
+        found: Dict[str, Any] = _context(context, variables) if context else {}
+        if context:
+            self._take(found)
+        if not url and not context:
+            url = variables.get("WAKEGATE_URL") or None
+            if not url:
+                found = _context(None, variables)
+                url = _edge(found) if found else None
+        elif not url:
+            url = _edge(found)
+        running = {} if url else _running(folder)
+        self.ca = self.ca or variables.get("WAKEGATE_CA") or None
+        if not self.token and not self.token_file:
+            self.token = variables.get("WAKEGATE_TOKEN") or None
+        self._take(found)
+        self.ca = self.ca or running.get("ca")
+        self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
+        self._patience = _Patience()
+
+    def _take(self, context: Mapping[str, Any]) -> None:
+        """Takes from a context what nothing else says."""
+        self.ca = self.ca or context.get("ca")
+        if not self.cert:
+            self.cert, self.key = context.get("cert"), self.key or context.get("key")
+        if not self.token and not self.token_file:
+            self.token_file, self.token = context.get("tokenFile"), context.get("token")
+            if self.token_file:
+                self.token = None
+
+    def _checked(self, url: str) -> str:
+        self.socket: Optional[str] = None
+        address = url
+        if address.startswith("unix:/"):
+            self.socket = address[len("unix:") :]
+            address = "https://localhost" if self.ca else "http://localhost"
+        address = address.rstrip("/")
+        if not re.fullmatch(r"https?://[^/?#@\s]+", address):
+            remedy = "write https://HOST:PORT, http://HOST:PORT or unix:/PATH"
+            raise WakeGateError("badArgument", f'the gateway is "{url}"', remedy)
+        return address
+
+    def transport(self) -> httpx.AsyncHTTPTransport:
+        """Makes a transport with one HTTP/2 connection, which proxies of the environment do not touch."""
+        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=False, http2=True, uds=self.socket)
+
+    def _trust(self) -> ssl.SSLContext:
+        named = "the files that the credentials name"
+        try:
+            named = self.ca or named
+            trust = ssl.create_default_context(cafile=self.ca)
+            if self.cert:
+                named = self.cert
+                trust.load_cert_chain(self.cert, self.key)
+            return trust
+        except (OSError, ValueError) as error:
+            remedy = "name a PEM file that this user may read"
+            passing = self._patience.failed()
+            raise WakeGateError("badCredentials", f"{named}: {error}", remedy, is_passing=passing) from error
+
+    def headers(self) -> Dict[str, str]:
+        """Returns the header that shows the token. A token's file is read for each request, so it may be replaced."""
+        text = self.token
+        if self.token_file:
+            try:
+                text = Path(self.token_file).read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                message = f"the token's file {self.token_file} cannot be read ({error})"
+                raise self._bad(message, "see its owner and mode") from error
+        if text is None:
+            return {}
+        words = text.split()
+        if len(words) != 1:
+            remedy = "a token is one word, as `wakegate token issue` shows it"
+            raise self._bad(f"this token has {len(words)} words", remedy)
+        self._patience.shown = words[0]
+        return {"authorization": f"bearer {words[0]}"}
+
+    def _bad(self, message: str, remedy: str) -> WakeGateError:
+        return WakeGateError("badCredentials", message, remedy, is_passing=self._patience.failed())
+
+    def accepted(self) -> None:
+        """Notes that the gateway took the credentials."""
+        self._patience.taken, self._patience.has_worked, self._patience.since = self._patience.shown, True, None
+
+    def may_pass(self, status: Optional[int]) -> bool:
+        """True if a refusal with this status may pass: a token's file may be half written."""
+        patience = self._patience
+        is_other = bool(self.token_file) and patience.taken not in (None, patience.shown)
+        return status == 401 and is_other and patience.failed()
+
+
+class _Patience:
+    """Credentials that worked before may be unusable for half a minute: somebody writes their files."""
+
+    limit = 30.0
+    shown: Optional[str] = None
+    taken: Optional[str] = None
+    has_worked = False
+    since: Optional[float] = None
+
+    def failed(self) -> bool:
+        if not self.has_worked:
+            return False
+        self.since = self.since or time.monotonic()
+        return time.monotonic() - self.since < self.limit
+
+
+def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any]:
+    """Returns the context of this name, or the one in use; an empty one if none is in use."""
+    base = variables.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):
+        base = variables.get("HOME", "") + "/.config"
+    path = Path(base) / "wakegate/contexts.json"
+    contexts: Dict[str, Dict[str, Any]] = {}
+    if base.startswith("/") and path.exists():
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            text = f"others may use {path}, which may hold tokens"
+            raise WakeGateError("badCredentials", text, f"run: chmod 600 {path}")
+        try:
+            file = json.loads(path.read_text(encoding="utf-8"))
+            contexts, name = file["contexts"], name or file.get("current")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            text = f"{path} holds no contexts"
+            raise WakeGateError("badCredentials", text, "remove it, and add the contexts anew") from error
+    if not name:
+        return {}
+    if name not in contexts:
+        remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
+        raise WakeGateError("badArgument", f"there is no context {name}", remedy)
+    return {**contexts[name], "name": name}
+
+
+def _edge(context: Mapping[str, Any]) -> str:
+    url = context.get("gateway")
+    if not isinstance(url, str):
+        text = f"the context {context.get('name')} names no edge"
+        raise WakeGateError("badArgument", text, "name the gateway, or add the context anew")
+    return url
+
+
+def _running(folder: str) -> Dict[str, Any]:
+    """Returns what `wakegate dev` wrote in its folder; nothing if its process is gone."""
+    try:
+        file: Dict[str, Any] = json.loads((Path(folder) / "gateway.json").read_text(encoding="utf-8"))
+        os.kill(file["pid"], 0)
+    except PermissionError:
+        return file
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return file
+
+
+def _running_edge(running: Mapping[str, Any]) -> Optional[str]:
+    for scheme, address in (("https", running.get("edge")), ("http", running.get("plain"))):
+        if address:
+            return str(address) if address.startswith("unix:") else f"{scheme}://{address}"
+    return None

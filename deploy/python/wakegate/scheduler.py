@@ -1,0 +1,129 @@
+"""Requests of background tasks for one device."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import secrets
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+
+from ._gateway import Gateway, segment
+from .errors import TaskError, WakeGateError
+
+Moment = Union[float, int, datetime.timedelta, datetime.datetime]
+
+
+class Submission(NamedTuple):
+    """What became of a request."""
+
+    identifier: str
+    kind: str
+    #: launched, scheduled or replaced.
+    disposition: str
+    #: When it may launch, in milliseconds since 1970; None while a hold applies.
+    eligible_at: Optional[int]
+    #: What holds it.
+    held: Optional[str]
+
+
+class Scheduler:
+    """Submits and cancels background tasks of a device.
+
+    Raises TaskError; `submit` returns when the request is safe with the gateway.
+    """
+
+    def __init__(self, gateway: Optional[Gateway], device: Optional[str], why_none: str = "") -> None:
+        self._gateway, self._device, self._why_none = gateway, device, why_none
+
+    async def submit(
+        self,
+        identifier: str,
+        kind: str = "appRefresh",
+        *,
+        earliest_begin: Optional[Moment] = None,
+        requires_network: bool = False,
+        requires_power: bool = False,
+        title: Optional[str] = None,
+        subtitle: Optional[str] = None,
+        strategy: Optional[str] = None,
+        resources: Sequence[str] = (),
+    ) -> Submission:
+        """Submits a task: appRefresh, processing or continued.
+
+        `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
+        """
+        check_identifier(identifier)
+        body: Dict[str, Any] = {"identifier": identifier, "kind": kind}
+        if earliest_begin is not None:
+            body["earliestBegin"] = _milliseconds(earliest_begin)
+        if requires_network:
+            body["requiresNetworkConnectivity"] = True
+        if requires_power:
+            body["requiresExternalPower"] = True
+        named = {"title": title, "subtitle": subtitle, "strategy": strategy, "resources": list(resources) or None}
+        body.update({name: value for name, value in named.items() if value is not None})
+        answer = await self._ask("POST", "/tasks", body)
+        try:
+            found = answer["disposition"]
+            return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise TaskError("failed", "the gateway's answer cannot be read", "see its version") from error
+
+    async def pending(self) -> List[Dict[str, Any]]:
+        """Returns the requests that wait, each as the gateway describes it."""
+        return list((await self._ask("GET", "/tasks") or {}).get("waiting", []))
+
+    async def cancel(self, identifier: str) -> None:
+        """Cancels a waiting request. What runs goes on, except a continued task, which ends."""
+        check_identifier(identifier)
+        await self._ask("DELETE", f"/tasks/{segment(identifier)}")
+
+    async def cancel_all(self) -> None:
+        """Cancels all waiting requests, and ends continued tasks."""
+        await self._ask("DELETE", "/tasks")
+
+    async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:
+        """Tells that transfers of a background session have finished, which launches the session's handler.
+
+        A word with the same id counts once; a random one is made by default.
+        """
+        check_identifier(session, "session")
+        body = {"finished": count, "id": id or secrets.token_hex(16)}
+        await self._ask("POST", f"/sessions/{segment(session)}", body, repeatable=True)
+
+    async def _ask(
+        self, method: str, rest: str, body: Optional[Dict[str, Any]] = None, repeatable: bool = False
+    ) -> Any:
+        if self._gateway is None or self._device is None:
+            raise TaskError("noDevice", self._why_none, "name one device, or use worker.scheduler_for(token)")
+        try:
+            path = f"/v1/devices/{hexadecimal(self._device)}{rest}"
+            return await self._gateway.call(method, path, body, repeatable)
+        except WakeGateError as error:
+            raise TaskError.from_error(error) from error
+
+
+def no_scheduler() -> Scheduler:
+    return Scheduler(None, None, "no gateway sent this wake")
+
+
+def check_identifier(text: str, field: str = "identifier") -> None:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,255}", text):
+        remedy = "write 1 to 255 letters, digits, full stops, hyphens and underscores"
+        raise TaskError("badTaskRequest", f'{field} is "{text}"', remedy)
+
+
+def hexadecimal(token: str) -> str:
+    """Returns a device token that may stand in a path."""
+    if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token):
+        remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
+        raise WakeGateError("badArgument", "the device token cannot be used", remedy)
+    return token
+
+
+def _milliseconds(moment: Moment) -> int:
+    if isinstance(moment, (int, float)):
+        moment = datetime.timedelta(seconds=moment)
+    if isinstance(moment, datetime.timedelta):
+        moment = datetime.datetime.now(datetime.timezone.utc) + moment
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,324 @@
+"""What a handler is given: pushes, tasks and sessions, with their time and their progress."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import json
+import math
+import threading
+import time
+from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
+
+from .errors import WakeGateError
+from .scheduler import Scheduler, no_scheduler
+
+T = TypeVar("T")
+Message = Mapping[str, Any]
+#: What asks the gateway about a wake: an action of its path, and a body. Returns the answer.
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+
+#: The longest time and the last moment that are believed, in milliseconds.
+_TIME_LEFT_MAX = 10_000_000_000_000
+#: How much time is asked for at once to keep a wake alive, and how long until another try, in seconds.
+_EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
+
+
+class Result(str, enum.Enum):
+    """What handling a push came to, as UIBackgroundFetchResult says it on iOS."""
+
+    NEW_DATA = "newData"
+    NO_DATA = "noData"
+    FAILED = "failed"
+
+
+class Wake:
+    """One launch. Its handler must end when `expiring` is set, which also cancels an async handler."""
+
+    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
+        self.id: str = message["wake"]
+        #: push, appRefresh, processing, continued or urlSession.
+        self.kind: str = message.get("kind", "push")
+        self.device: str = message["device"]
+        self.topic: str = message["topic"]
+        #: Which launch of this push or task it is, from 1.
+        self.attempt: int = message.get("attempt", 1)
+        #: The W3C trace context of the push's or the request's sender.
+        self.traceparent: Optional[str] = message.get("traceparent")
+        self.tracestate: Optional[str] = message.get("tracestate")
+        #: Submits and cancels background tasks of the wake's device.
+        self.scheduler = scheduler or no_scheduler()
+        #: Set when the handler must end: a sync handler looks at it now and then, or waits on it instead of sleeping.
+        self.expiring = threading.Event()
+        #: deadline, progress, conditions, cancelled, operator or lost; None while the time is not over.
+        self.expiration_reason: Optional[str] = None
+        left = message.get("timeLeft")
+        if not isinstance(left, (int, float)):
+            left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not say it.
+        self.deadline = time.monotonic() + max(-_TIME_LEFT_MAX, min(left, _TIME_LEFT_MAX)) / 1000
+        self._gateway_deadline: float = message["deadline"]
+        self._offset = self.deadline - self._gateway_deadline / 1000
+        self._ask = ask
+        self._loop = asyncio.get_running_loop() if ask else None
+        self._holders = 0
+        self._keeper: Optional[asyncio.Task[None]] = None
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.id} of {self.topic}>"
+
+    @property
+    def time_left(self) -> float:
+        """The seconds until the deadline, by this machine's monotonic clock; never negative."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    async def extend(self, seconds: float = _EXTENSION) -> float:
+        """Asks for so many seconds from now, and returns those that are left, which may be fewer.
+
+        Raises WakeGateError: extensionLimitReached, wakeEnded, and what keeps a request from the gateway.
+        """
+        answer = await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
+        left = answer.get("timeLeft") if isinstance(answer, dict) else None
+        if not isinstance(left, (int, float)):
+            raise WakeGateError("badAnswer", "the gateway does not say how much time is left", "see its version")
+        self._moved(time.monotonic() + left / 1000, answer.get("deadline"))
+        return self.time_left
+
+    @contextlib.contextmanager
+    def extended(self) -> Iterator[None]:
+        """Keeps the wake alive within a `with` block, by more time whenever half of it has passed."""
+        self._hold(1)
+        try:
+            yield
+        finally:
+            self._hold(-1)
+
+    def call(self, awaitable: Awaitable[T]) -> T:
+        """Waits for something async in a sync handler: `push.call(push.extend(60))`."""
+        if self._loop is None:
+            raise WakeGateError("wakeEnded", "no gateway sent this wake", "await it instead")
+
+        async def waited() -> T:
+            return await awaitable
+
+        return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
+
+    async def _asked(self, action: str, body: Mapping[str, Any]) -> Any:
+        if self._ask is None:
+            raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked", "")
+        return await self._ask(action, body)
+
+    def _moved(self, deadline: float, gateway_deadline: Any) -> None:
+        self.deadline = max(self.deadline, deadline)
+        if isinstance(gateway_deadline, (int, float)):
+            self._gateway_deadline = max(self._gateway_deadline, gateway_deadline)
+
+    def _hold(self, change: int) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._held, change)
+
+    def _held(self, change: int) -> None:
+        self._holders += change
+        if self._holders and self._keeper is None:
+            self._keeper = asyncio.ensure_future(self._keep_alive())
+        elif not self._holders and self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await asyncio.sleep(max(0, self.time_left - _EXTENSION / 2))
+            try:
+                await self.extend()
+            except WakeGateError as error:
+                if not error.is_passing:
+                    return
+                await asyncio.sleep(_EXTENSION_RETRY)
+
+    def _ended(self) -> None:
+        """Frees what belongs to the handler."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+
+
+class Push(Wake):
+    """A silent push, or several in one, for one device."""
+
+    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
+        super().__init__(message, scheduler, ask)
+        #: None for a wake that an operator made without a push.
+        self.apns_id: Optional[str] = message.get("apnsID")
+        self.collapse_id: Optional[str] = message.get("collapseID")
+        self.priority: int = message.get("priority", 5)
+        #: How many older pushes it stands for besides its own.
+        self.coalesced: int = message.get("coalesced", 0)
+        #: When the gateway took the push, and the oldest that it stands for: milliseconds since 1970, its clock.
+        self.received_at: int = message.get("receivedAt", 0)
+        self.first_received_at: int = message.get("firstReceivedAt", 0)
+        self.trace_links: List[str] = message.get("traceLinks") or []
+        #: The JSON object that the provider sent; empty for a wake without a push.
+        self.payload: Dict[str, Any] = message.get("payload") or {}
+
+    @classmethod
+    def sample(cls, payload: Any = None, topic: str = "com.example.app", time_left: float = 30, **members: Any) -> Push:
+        """Returns a push that no gateway sent, to test a handler with."""
+        payload = json.loads(payload) if isinstance(payload, (str, bytes)) else payload
+        return cls({**_sample(topic, time_left), "payload": payload, **members})
+
+
+class Resumption(NamedTuple):
+    """The progress that was told last before a continued task was lost."""
+
+    completed: int
+    total: int
+    title: Optional[str] = None
+    subtitle: Optional[str] = None
+
+
+class Progress:
+    """How far a continued task is. Set its members from any thread; the gateway is told four times a second at most."""
+
+    def __init__(self, title: Optional[str] = None, subtitle: Optional[str] = None) -> None:
+        self._lock = threading.Lock()
+        self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
+        self._signal: Optional[Callable[[], None]] = None
+
+    def update(self, **values: Any) -> None:
+        """Sets several members at once: completed, total, title, subtitle."""
+        if not values.keys() <= self._values.keys():
+            raise TypeError("the members of a progress are completed, total, title and subtitle")
+        with self._lock:
+            changed = any(self._values[name] != value for name, value in values.items())
+            self._values.update(values)
+        if changed and self._signal is not None:
+            self._signal()
+
+    def add(self, completed: int = 1) -> None:
+        """Adds to what is completed; safe from several threads at once."""
+        with self._lock:
+            self._values["completed"] += completed
+        if self._signal is not None:
+            self._signal()
+
+    def report(self) -> Dict[str, Any]:
+        """Returns what the gateway is told."""
+        with self._lock:
+            return {name: value for name, value in self._values.items() if value is not None}
+
+    @property
+    def completed(self) -> int:
+        return int(self._values["completed"])
+
+    @completed.setter
+    def completed(self, value: int) -> None:
+        self.update(completed=value)
+
+    @property
+    def total(self) -> int:
+        return int(self._values["total"])
+
+    @total.setter
+    def total(self, value: int) -> None:
+        self.update(total=value)
+
+    @property
+    def title(self) -> Optional[str]:
+        return self._values["title"]  # type: ignore[no-any-return]
+
+    @title.setter
+    def title(self, value: Optional[str]) -> None:
+        self.update(title=value)
+
+    @property
+    def subtitle(self) -> Optional[str]:
+        return self._values["subtitle"]  # type: ignore[no-any-return]
+
+    @subtitle.setter
+    def subtitle(self, value: Optional[str]) -> None:
+        self.update(subtitle=value)
+
+
+class Task(Wake):
+    """A background task's launch, or a session's transfers that have finished."""
+
+    def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
+        super().__init__(message, scheduler, ask)
+        #: The task's identifier, or the session's name.
+        self.identifier: str = message["session" if self.kind == "urlSession" else "task"]
+        #: How many transfers of a session have finished; 0 for a task.
+        self.count: int = message.get("count", 1) if self.kind == "urlSession" else 0
+        self.submitted_at: int = message.get("submittedAt", 0)
+        self.progress = Progress(message.get("title"), message.get("subtitle"))
+        resumed = message.get("resumedFrom") or {}
+        #: What a continued task may go on from; None in its first launch.
+        self.resumed_from: Optional[Resumption] = None
+        if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
+            texts = (resumed.get("title"), resumed.get("subtitle"))
+            self.resumed_from = Resumption(resumed["completed"], resumed["total"], *texts)
+        self._changed = asyncio.Event() if ask else None
+        if self.kind == "continued" and self._loop is not None:
+            self.progress._signal = self._progress_changed
+        self._reporter: Optional[asyncio.Task[None]] = None
+        self._told = self.progress.report()
+
+    @classmethod
+    def sample(
+        cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any
+    ) -> Task:
+        """Returns a task that no gateway sent, to test a handler with."""
+        name = "session" if kind == "urlSession" else "task"
+        return cls({**_sample(topic, 30), "kind": kind, name: identifier, **members})
+
+    #: The least time between two reports, and how long the last one may take, in seconds.
+    _interval, _last_report = 0.25, 5.0
+
+    def _progress_changed(self) -> None:
+        assert self._loop is not None and self._changed is not None
+        with contextlib.suppress(RuntimeError):  # A thread may outlive the event loop.
+            self._loop.call_soon_threadsafe(self._report_soon)
+
+    def _report_soon(self) -> None:
+        if self._changed is None:
+            return  # The task has ended.
+        self._changed.set()
+        if self._reporter is None:
+            self._reporter = asyncio.ensure_future(self._report())
+
+    async def _report(self) -> None:
+        """Tells the gateway of the progress, whenever it has changed."""
+        while self._changed is not None:
+            await self._changed.wait()
+            self._changed.clear()
+            report = self.progress.report()
+            try:
+                await self._tell(report)
+            except WakeGateError as error:
+                if not error.is_passing:
+                    return
+                self._changed.set()
+            await asyncio.sleep(self._interval)
+
+    async def _tell(self, report: Dict[str, Any]) -> None:
+        answer = await self._asked("progress", report)
+        self._told = report
+        deadline = answer.get("deadline") if isinstance(answer, dict) else None
+        if isinstance(deadline, (int, float)):
+            self._moved(deadline / 1000 + self._offset, deadline)
+
+    async def _told_last(self) -> None:
+        """Tells what was set last, which a result waits for a while."""
+        changed, self._changed = self._changed, None
+        if self._reporter is None or changed is None:
+            return
+        changed.set()
+        self._reporter.cancel()
+        report = self.progress.report()
+        if report != self._told and not self.expiring.is_set():
+            with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
+                await asyncio.wait_for(self._tell(report), self._last_report)
+
+
+def _sample(topic: str, time_left: float) -> Dict[str, Any]:
+    deadline = int((time.time() + time_left) * 1000)
+    return {"wake": "0" * 32, "device": "0" * 32, "topic": topic, "deadline": deadline, "timeLeft": time_left * 1000}

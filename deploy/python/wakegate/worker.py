@@ -1,0 +1,235 @@
+"""A worker: subscribes to the wakes of a topic and calls a handler for each."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, TypeVar, Union
+
+from ._gateway import Gateway, segment
+from ._session import Session, Timing
+from .errors import TaskError, WakeGateError
+from .location import Location
+from .scheduler import Scheduler, check_identifier, hexadecimal
+from .wakes import Push, Result, Task
+
+PushHandler = Callable[[Push], Union[Result, Awaitable[Result]]]
+TaskHandler = Callable[[Task], Union[Optional[bool], Awaitable[Optional[bool]]]]
+ConditionsHandler = Callable[[str, Dict[str, Any]], Union[None, Awaitable[None]]]
+P = TypeVar("P", bound=PushHandler)
+H = TypeVar("H", bound=TaskHandler)
+C = TypeVar("C", bound=ConditionsHandler)
+
+
+class Worker:
+    """Handles the wakes of a topic, several at once.
+
+        worker = Worker("https://127.0.0.1:2197", topic="com.example.app", ca=".wakegate/ca.pem")
+
+        @worker.push
+        async def fetch(push):
+            return Result.NEW_DATA
+
+        worker.run()
+
+    Without a URL the gateway is found as the command line tool finds it: WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN,
+    the context in use, a `wakegate dev` that runs in this folder.
+
+    Handlers are async, or sync and run in threads. An async handler is cancelled when the time of its wake is about to
+    be over (`event: expiring`, 5 s before the deadline), or is over, and when the connection breaks, since the gateway
+    then gives the wake to another worker. What it returns before the deadline counts. A sync handler looks at
+    `push.expiring`. An exception is Result.FAILED. Code that blocks belongs in a sync handler.
+    """
+
+    def __init__(
+        self,
+        gateway: Optional[str] = None,
+        *,
+        topic: str,
+        ca: Optional[str] = None,
+        token: Optional[str] = None,
+        token_file: Optional[str] = None,
+        cert: Optional[str] = None,
+        key: Optional[str] = None,
+        context: Optional[str] = None,
+        slots: int = 16,
+        devices: Sequence[str] = (),
+        resources: Sequence[str] = (),
+        name: Optional[str] = None,
+        silence_limit: float = 40,
+        stop_limit: float = 40,
+    ) -> None:
+        """Sets a worker up; nothing is sent yet.
+
+        `slots` (1 to 4096) is how many wakes it handles at once; `devices` (at most 64) narrows it to these tokens;
+        `silence_limit` (20 to 300 s) is how long the gateway may be silent before the connection is taken for dead;
+        `stop_limit` (5 to 86,400 s) is how long ending takes at most.
+        """
+        if not topic:
+            raise WakeGateError("badArgument", "the topic is empty", "name the app's, such as com.example.app")
+        _check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
+        _check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
+        _check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
+        _check(5 <= stop_limit <= 86_400, f"the stop limit is {stop_limit} s", "take 5 to 86400 s")
+        location = Location(
+            gateway, ca=ca, token=token, token_file=token_file, cert=cert, key=key, context=context
+        )
+        self.topic, self.slots, self.devices, self.resources = topic, slots, list(devices), list(resources)
+        self.name = name or socket.gethostname()
+        self._timing = Timing(silence=silence_limit, stop=stop_limit)
+        self._gateway = Gateway(location)
+        self._push: Optional[PushHandler] = None
+        self._tasks: Dict[str, TaskHandler] = {}
+        self._sessions: Dict[str, TaskHandler] = {}
+        self._conditions: Optional[ConditionsHandler] = None
+        self._session: Optional[Session] = None
+        self._sealed = False
+
+    # Handlers
+
+    def push(self, handler: P) -> P:
+        """Registers the handler of pushes. It returns a Result."""
+        self._check_open()
+        _check(self._push is None, "pushes have a handler already", "register one", "duplicateTask")
+        self._push = handler
+        return handler
+
+    def app_refresh(self, identifier: str) -> Callable[[H], H]:
+        """Registers the handler of a short task. `com.example.export.*` stands for what goes on after the full stop.
+
+        A handler of a task has succeeded unless it raises an exception or returns False. It is called for every launch
+        of its identifier, whatever kind the request has.
+        """
+        return self._registered(self._tasks, identifier)
+
+    def processing(self, identifier: str) -> Callable[[H], H]:
+        """Registers the handler of a task of minutes, as `app_refresh` does."""
+        return self._registered(self._tasks, identifier)
+
+    def continued(self, identifier: str) -> Callable[[H], H]:
+        """Registers the handler of a task that a person waits for: it has time as long as `task.progress` advances."""
+        return self._registered(self._tasks, identifier)
+
+    def session(self, name: str) -> Callable[[H], H]:
+        """Registers the handler of a background session whose transfers have finished."""
+        return self._registered(self._sessions, name)
+
+    def conditions(self, handler: C) -> C:
+        """Registers what is called with a device's token and its conditions whenever they change."""
+        self._check_open()
+        self._conditions = handler
+        return handler
+
+    def _registered(self, handlers: Dict[str, TaskHandler], name: str) -> Callable[[H], H]:
+        try:
+            check_identifier(name[:-2] if name.endswith(".*") else name)
+        except TaskError as error:
+            raise WakeGateError("badArgument", error.message, error.remedy) from None
+
+        def register(handler: H) -> H:
+            self._check_open()
+            _check(name not in handlers, f"{name} has a handler already", "register one", "duplicateTask")
+            _check(len(handlers) < 64, "64 handlers are registered already", "use a pattern")
+            handlers[name] = handler
+            return handler
+
+        return register
+
+    def _check_open(self) -> None:
+        _check(not self._sealed, "the worker runs already", "register handlers before run()", "alreadyRunning")
+
+    # Running
+
+    def run(self) -> None:
+        """Handles wakes until SIGTERM or SIGINT: takes no more, lets handlers end, delivers their results.
+
+        A second signal cancels the handlers. Raises WakeGateError when another try would come to the same: the gateway
+        refuses this worker, or its certificate is not trusted. A gateway that cannot be reached is tried again.
+        """
+        asyncio.run(self._run_with_signals())
+
+    async def _run_with_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._signalled)
+        await self.serve()
+
+    def _signalled(self) -> None:
+        if self._session is not None and self._session.is_stopping:
+            self.cancel_handlers()
+        else:
+            self.stop()
+
+    async def serve(self) -> None:
+        """Does what `run` does, without the signals, in a program that has an event loop."""
+        _check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
+        _check(
+            bool(self._push or self._tasks or self._sessions),
+            "no handler is registered",
+            "use @worker.push, @worker.app_refresh(...) or another decorator before run()",
+        )
+        self._sealed = True
+        self._session = Session(self)
+        try:
+            async with self._gateway.opened():
+                await self._session.run()
+        finally:
+            self._session = None
+
+    def stop(self) -> None:
+        """Takes no more wakes; `run` returns when handlers have ended and results are delivered. From any thread."""
+        if self._session is not None:
+            self._session.call(self._session.stop)
+
+    def cancel_handlers(self) -> None:
+        """Stops, and cancels the handlers that run. From any thread."""
+        if self._session is not None:
+            self._session.call(self._session.cancel_handlers)
+
+    # Devices and tasks
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Submits and cancels background tasks of the worker's one device."""
+        if len(self.devices) == 1:
+            return self.scheduler_for(self.devices[0])
+        return Scheduler(None, None, f"this worker names {len(self.devices)} devices")
+
+    def scheduler_for(self, device: str) -> Scheduler:
+        """Submits and cancels background tasks of a device."""
+        return Scheduler(self._gateway, device)
+
+    async def register(self, device: Optional[str] = None) -> str:
+        """Registers a device of the topic, and returns its token; without one, a new one is made."""
+        body = {} if device is None else {"token": hexadecimal(device)}
+        answer = await self._gateway.call("POST", f"{self._path}/devices", body, repeatable=device is not None)
+        return str(answer["token"])
+
+    async def unregister(self, device: str) -> None:
+        """Removes a device: what waits for it is discarded, and pushes to it are refused."""
+        await self._gateway.call("DELETE", f"/v1/devices/{hexadecimal(device)}")
+
+    async def report(self, device: str, **conditions: Any) -> Dict[str, Any]:
+        """Reports conditions such as batteryLevel, charging, lowPowerMode, network, thermalState and appState.
+
+        Returns all conditions of the device.
+        """
+        answer = await self._gateway.call("PATCH", f"/v1/devices/{hexadecimal(device)}/conditions", conditions)
+        return dict(answer)
+
+    async def supported_resources(self) -> List[str]:
+        """Returns what connected workers have for background tasks, such as gpu."""
+        answer = await self._gateway.call("GET", f"{self._path}/resources")
+        return [str(name) for name in answer["resources"]]
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/topics/{segment(self.topic)}"
+
+
+def _check(holds: bool, message: str, remedy: str, code: str = "badArgument") -> None:
+    if not holds:
+        raise WakeGateError(code, message, remedy)
