@@ -1,0 +1,223 @@
+"""The pytest fixture `wakegate`: a gateway of its own for each test.
+
+    def test_news(wakegate):
+        backend.send_news(apns_url=wakegate.url, ca=wakegate.ca)
+        assert wakegate.wait_for_wake("com.example.news").payload["edition"] == 7
+
+`@pytest.mark.wakegate(launch_interval=900, faults=[...], settings={"policy.maxAttempts": 1})` sets it up otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import ssl
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+
+import httpx
+import pytest
+
+from ._stream import EventReader
+from .wakes import Push
+
+#: The device that is pushed to unless another one is named.
+DEVICE = "0badcafe" * 8
+PAYLOAD: Mapping[str, Any] = {"aps": {"content-available": 1}}
+_GATEWAY = pytest.StashKey["WakeGate"]()
+
+
+class PushAnswer(NamedTuple):
+    """What the gateway answered to a push."""
+
+    status: int
+    apns_id: str
+    #: The reason of a refusal, such as BadDeviceToken.
+    reason: Optional[str]
+    #: launched, scheduled, coalesced, discarded or no-wake.
+    disposition: Optional[str]
+
+
+class WakeGate:
+    """A `wakegate dev` that runs on free ports with its state in a folder."""
+
+    def __init__(self, program: str, folder: Path, *, launch_interval: float, settings: Mapping[str, Any]) -> None:
+        self.log_file = folder / "wakegate.log"
+        values = {"store": "memory", "policy.launchInterval": launch_interval, **settings}
+        command = [program, "dev", "--state", str(folder / ".wakegate")]
+        for listener in ("--edge", "--admin", "--plain"):
+            command += [listener, "127.0.0.1:0"]
+        for key, value in values.items():
+            command += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
+        with self.log_file.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log)
+        ready = self._ready()
+        #: Where providers push and workers subscribe, over TLS; and in cleartext, HTTP/2 or HTTP/1.1.
+        self.url, self.plain_url = f"https://{ready['edge']}", f"http://{ready['plain']}"
+        #: Where operators ask.
+        self.admin_url = f"http://{ready['admin']}"
+        #: The PEM file of the authority to trust.
+        self.ca = str(folder / ".wakegate/ca.pem")
+        #: The variables by which workers, examples and the command line tool find the gateway.
+        self.env = {"WAKEGATE_URL": self.url, "WAKEGATE_CA": self.ca}
+        self.host, _, port = ready["edge"].rpartition(":")
+        self.port = int(port)
+        trust = ssl.create_default_context(cafile=self.ca)
+        self._edge = httpx.Client(base_url=self.url, http2=True, verify=trust, trust_env=False, timeout=10)
+        self._admin = httpx.Client(base_url=self.admin_url, trust_env=False, timeout=10)
+
+    def _ready(self) -> Dict[str, Any]:
+        assert self._process.stdout is not None
+        select.select([self._process.stdout], [], [], 30)
+        line = self._process.stdout.readline() if select.select([self._process.stdout], [], [], 0)[0] else b""
+        if not line:
+            self._process.kill()
+            pytest.fail(f"wakegate dev did not start:\n{self.log()}", pytrace=False)
+        return dict(json.loads(line))
+
+    def log(self) -> str:
+        """Returns what the gateway has written to its log."""
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def close(self) -> None:
+        self._edge.close()
+        self._admin.close()
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(15)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def push(
+        self,
+        device: str = DEVICE,
+        *,
+        topic: str = "com.example.app",
+        payload: Optional[Mapping[str, Any]] = None,
+        priority: int = 5,
+        push_type: str = "background",
+        **headers: str,
+    ) -> PushAnswer:
+        """Pushes as a provider does. Further headers are named as Python does: `apns_id=...`."""
+        names = {"apns-topic": topic, "apns-push-type": push_type, "apns-priority": str(priority)}
+        names.update({name.replace("_", "-"): value for name, value in headers.items()})
+        response = self._edge.post(f"/3/device/{device}", headers=names, json=payload or PAYLOAD)
+        reason = response.json().get("reason") if response.content else None
+        found = response.headers
+        return PushAnswer(response.status_code, found.get("apns-id", ""), reason, found.get("wakegate-disposition"))
+
+    def faults(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Replaces the fault rules by which pushes are refused, delayed, dropped: see the article "Fault mode"."""
+        self.ask("PUT", "/v1/faults", {"rules": list(rules)})
+
+    def outcome(self, apns_id: str, timeout: float = 10) -> str:
+        """Returns what became of a push: completed, coalesced, discarded ...; waits until it is no longer pending."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                state = str(self.ask("GET", f"/v1/pushes/{apns_id}")["state"])
+            except LookupError:
+                state = "unknown"
+            if state not in ("pending", "inFlight", "unknown") or time.monotonic() > end:
+                return state
+            time.sleep(0.02)
+
+    def wait_for_wake(self, topic: str = "com.example.app", timeout: float = 10, result: str = "newData") -> Push:
+        """Stands for the worker of a topic: takes one wake, answers it, and returns its push.
+
+        Fails the test if none comes in time. If the test has a worker of its own, look at `outcome` instead.
+        """
+        end = time.monotonic() + timeout
+        reader = EventReader()
+        limit = httpx.Timeout(10, read=timeout)
+        try:
+            with self._edge.stream("GET", f"/v1/topics/{topic}/wakes?slots=1&name=pytest", timeout=limit) as stream:
+                for chunk in stream.raise_for_status().iter_raw():
+                    for event in reader.feed(chunk):
+                        if event.name == "wake":
+                            push = Push(json.loads(event.data))
+                            self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
+                            self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
+                            return push
+                    if time.monotonic() > end:
+                        break
+        except httpx.ReadTimeout:
+            pass
+        why = "; ".join(f"{each['device'][:8]}...: {self.explain(each['device'])['why']}" for each in self.pushes(topic))
+        pytest.fail(f"no wake of {topic} came within {timeout:g} s; {why or 'nothing was pushed to it'}")
+
+    def pass_interval(self, device: str = DEVICE) -> None:
+        """Launches what waits on a device as if its launch interval had passed: no test sleeps for 15 minutes."""
+        self.ask("POST", f"/v1/devices/{device}/simulate-launch")
+
+    def pushes(self, topic: str) -> List[Dict[str, Any]]:
+        """Returns the pushes of a topic, the newest first."""
+        return list(self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"])
+
+    def explain(self, device: str = DEVICE) -> Dict[str, Any]:
+        """Returns all that the policy knows of a device; `why` says in a sentence what it waits for."""
+        return dict(self.ask("GET", f"/v1/devices/{device}"))
+
+    def stats(self) -> Dict[str, Any]:
+        return dict(self.ask("GET", "/v1/stats"))
+
+    def ask(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
+        """Asks the admin API. Raises LookupError for 404, and an AssertionError that quotes another refusal."""
+        response = self._admin.request(method, path, json=body)
+        if response.status_code == 404:
+            raise LookupError(response.text)
+        assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
+        return response.json() if response.content else None
+
+
+def find_program() -> str:
+    """Returns the program that WAKEGATE_PROGRAM names, or the one in PATH; skips the test if there is none."""
+    named = os.environ.get("WAKEGATE_PROGRAM")
+    found = shutil.which(named or "wakegate")
+    if found is None:
+        where = f"WAKEGATE_PROGRAM names {named}, which cannot be run" if named else "there is no wakegate in PATH"
+        pytest.skip(f"{where}; install it or set WAKEGATE_PROGRAM to the path of the program")
+    return str(Path(found).absolute())
+
+
+@pytest.fixture
+def wakegate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WakeGate]:
+    """A gateway that runs while the test does. Pushes to a device launch 1 ms apart unless `launch_interval` says more."""
+    marker = request.node.get_closest_marker("wakegate")
+    options: Dict[str, Any] = dict(marker.kwargs) if marker else {}
+    unknown = options.keys() - {"launch_interval", "faults", "settings"}
+    if unknown:
+        pytest.fail(f"the marker wakegate takes launch_interval, faults and settings, not {', '.join(unknown)}")
+    interval, settings = options.get("launch_interval", 0.001), options.get("settings", {})
+    budget = {} if "launch_interval" in options else {"policy.dailyLaunches": 1_000_000}
+    gateway = WakeGate(find_program(), tmp_path, launch_interval=interval, settings={**budget, **settings})
+    request.node.stash[_GATEWAY] = gateway
+    try:
+        if "faults" in options:
+            gateway.faults(options["faults"])
+        yield gateway
+    finally:
+        gateway.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    text = "wakegate(launch_interval, faults, settings): how the gateway of the fixture `wakegate` is set up"
+    config.addinivalue_line("markers", text)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Prints the gateway's log with a test that failed."""
+    outcome = yield
+    report = outcome.get_result()
+    gateway = item.stash.get(_GATEWAY, None)
+    if report.failed and gateway is not None:
+        report.sections.append(("wakegate dev", gateway.log()))
