@@ -4,8 +4,8 @@ import Platform
 /// Makes groups durable on a thread of its own.
 ///
 /// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
-/// last one, and a group that finds the store idle waits for nobody. While pushes come fast, the store rests before the
-/// next group (`CommitPace`).
+/// last one, and a group that finds the store idle waits for nobody. After a commit of several pushes the store rests
+/// for a moment, so that the next one takes as many (`CommitPace`).
 ///
 /// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
 /// pipeline's thread alone, until the engine takes over a failure.
@@ -35,7 +35,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         try self.init(store: store, outlet: outlet, pace: CommitPace(), ring: ring)
     }
 
-    /// - `pace`: what is known of how fast pushes come.
+    /// - `pace`: what the last commit leaves to wait for.
     /// - Throws: `StoreError` when the system has no room for its thread.
     package init(
         store: any RecordStore,
@@ -147,7 +147,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         let end = SystemClock.monotonicMicroseconds
         self.monitor.withLock {
             let pushes = self.times.committed(self.group.arrivals, from: start, to: end)
-            self.pace.committed(pushes, from: start, to: end)
+            self.pace.committed(pushes, from: start)
         }
     }
 
