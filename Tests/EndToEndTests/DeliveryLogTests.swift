@@ -67,25 +67,6 @@ struct DeliveryLogTests {
         #expect(with.output.contains("Z discarded, expired"), "\(with.errors)")
     }
 
-    @Test("The routes are the admin listener's; a push nobody knows is 404, a query is checked")
-    func routes() throws {
-        let gateway = try RunningGateway()
-        let id = try #require(try gateway.push(self.token, topic: self.topic).headers["apns-id"])
-        #expect(try gateway.admin("/v1/pushes/\(id)").value("state") as? String == "pending")
-        #expect(try gateway.admin("/v1/pushes/\(id)?device=\(self.token)").status == 200)
-        #expect(try gateway.admin("/v1/pushes/\(id)?device=\(String(repeating: "00", count: 32))").status == 404)
-        #expect(try gateway.admin("/v1/pushes/\(id)?device=zz").reason == "BadDeviceToken")
-        #expect(try gateway.admin("/v1/pushes/\(id)?devise=1").reason == "BadQuery")
-        #expect(try gateway.admin("/v1/pushes/no-such").reason == "UnknownPush")
-        #expect(try gateway.admin("/v1/pushes/\(id)", "-X", "POST").status == 405)
-        #expect(try gateway.edge("/v1/pushes/\(id)").reason == "BadPath")
-        #expect(try gateway.edge("/v1/devices/\(self.token)/pushes").reason == "BadPath")
-        let log = try gateway.admin("/v1/devices/\(self.token)/events?kind=push&limit=1")
-        #expect((log.value("events") as? [[String: Any]])?.map { $0["apnsID"] as? String } == [id])
-        #expect(try gateway.admin("/v1/devices/\(self.token)/events?kind=pushes").reason == "BadQuery")
-        #expect(try gateway.edge("/v1/devices/\(self.token)/events").reason == "BadPath")
-    }
-
     private func line(_ options: [String]) -> [String] {
         ["push", self.token, "--topic", self.topic, "--wait"] + options
     }

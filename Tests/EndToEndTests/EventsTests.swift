@@ -16,38 +16,6 @@ struct EventsTests {
         return EventStream(process)
     }
 
-    @Test(
-        "Over both HTTP versions they hear of a push, its wake, its result, and of what is refused",
-        arguments: ["--http1.1", "--http2-prior-knowledge"]
-    )
-    func told(version: String) throws {
-        let gateway = try RunningGateway()
-        let stream = try self.follow(gateway, "", version)
-        let refusals = try self.follow(gateway, "?outcome=refused&topic=\(self.topic)", version)
-        let worker = try gateway.curlWorker(topic: self.topic)
-        let answer = try gateway.push(self.token, topic: self.topic)
-        #expect(answer.status == 200)
-        let wake = try #require(try worker.next()?.data["wake"] as? String)
-        let result = try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"noData"}"#)
-        #expect(result.status == 204)
-        #expect(try gateway.push(self.token, topic: self.topic, payload: "{").status == 400)
-        let events = try (0..<5).map { _ in try #require(try stream.next()) }
-        #expect(events.map(\.name) == ["registered", "push", "launched", "result", "refused"])
-        for event in events {
-            #expect(event.data["event"] as? String == event.name && event.data["topic"] as? String == self.topic)
-            #expect(event.data["device"] as? String == self.token && event.data.count == 10)
-        }
-        let apnsID = answer.headers["apns-id"]
-        #expect(events[1...3].allSatisfy { $0.data["apnsID"] as? String == apnsID })
-        #expect(events[1].data["disposition"] as? String == "launched")
-        #expect(events[2].data["wake"] as? String == wake && events[3].data["outcome"] as? String == "noData")
-        #expect(events[4].data["reason"] as? String == "PayloadEmpty")
-        #expect(try refusals.next()?.data["reason"] as? String == "PayloadEmpty")
-        #expect(try gateway.admin("/v1/events?outcome=refusd").reason == "BadQuery")
-        #expect(try gateway.edge("/v1/events").reason == "BadPath")
-        #expect(try gateway.stats().integer("limits", "eventStreamsMax") == nil, "no limit was met")
-    }
-
     @Test("Who reads too slowly is told how many it has missed, and then goes on as ever")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
@@ -264,47 +232,6 @@ struct LiveTests {
         }
         #expect(fields.contains("tasks.inFlight.urlSession"))
         stream.process.send(SIGKILL)
-    }
-
-    @Test("Whoever comes late sees the past: the samples grow, the newest last, and are as the statistics are")
-    func samples() throws {
-        let gateway = try RunningGateway()
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("three samples, the last with the push") {
-            let answer = try gateway.admin("/v1/samples?every=1")
-            let fields = try #require(answer.value("fields") as? [String])
-            let samples = try #require(answer.value("samples") as? [[NSNumber]])
-            #expect(samples.allSatisfy { $0.count == fields.count })
-            let moments = samples.map { $0[0].int64Value }
-            #expect(moments == moments.sorted())
-            let accepted = try #require(fields.firstIndex(of: "accepted"))
-            let waiting = try #require(fields.firstIndex(of: "held.worker"))
-            return samples.count >= 3 && samples.last?[accepted] == 1 && samples.last?[waiting] == 1
-        }
-        #expect(try gateway.admin("/v1/samples").integer("every") == 1)
-        #expect(try gateway.admin("/v1/samples?every=300").integer("every") == 300)
-        for query in ["every=2", "every=", "devise=1"] {
-            #expect(try gateway.admin("/v1/samples?\(query)").reason == "BadQuery", "\(query)")
-        }
-        #expect(try gateway.edge("/v1/samples").reason == "BadPath")
-        #expect(try gateway.edge("/v1/live").reason == "BadPath")
-    }
-
-    @Test("There are as many who watch as the bound allows; one more is told so, and may come when another has gone")
-    func bound() throws {
-        let gateway = try RunningGateway(["--set", "limits.liveStreamsMax=1"])
-        let stream = try self.watch(gateway)
-        _ = try self.event(stream) { _ in true }
-        let refused = try gateway.admin("/v1/live")
-        #expect(refused.status == 503)
-        #expect(refused.headers["retry-after"] == "5")
-        #expect((refused.value("message") as? String)?.contains("limits.liveStreamsMax") == true)
-        #expect(try gateway.stats().integer("limits", "liveStreamsMax") == 1)
-        stream.process.send(SIGKILL)
-        try gateway.eventually("room for another") {
-            let other = try self.watch(gateway, "--fail")
-            return try other.next() != nil
-        }
     }
 
     @Test("Who reads too slowly is dropped while events wait, and others go on")

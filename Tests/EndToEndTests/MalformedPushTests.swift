@@ -138,18 +138,6 @@ struct MalformedPushTests {
         #expect(stats.integer("pushes", "rejected", "BadDryRun") == 2)
     }
 
-    @Test("A payload of exactly 4096 bytes is taken, and so is one that wakes nobody")
-    func limits() throws {
-        let gateway = try RunningGateway()
-        let longest = #"{"a":""# + String(repeating: "a", count: 4088) + #""}"#
-        let answer = try gateway.push(Case.token, topic: "com.example.bad", payload: longest)
-        #expect(longest.utf8.count == 4096)
-        #expect(answer.status == 200)
-        #expect(answer.headers["wakegate-disposition"] == "no-wake")
-        #expect(try gateway.stats().integer("pushes", "noWake") == 1)
-        #expect(try gateway.stats().integer("pushes", "accepted") == 0)
-    }
-
     @Test("A wrong content-available and priority 10 for a background push are named in the answer and in dev's log")
     func warnings() throws {
         let gateway = try RunningGateway()

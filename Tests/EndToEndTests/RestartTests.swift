@@ -7,37 +7,6 @@ struct RestartTests {
     private let topic = "com.example.restart"
     private let tokens = ["a1", "b2", "c3"].map { String(repeating: $0, count: 32) }
 
-    @Test("A pending push is there after the restart, and wakes a worker", arguments: [SIGKILL, SIGTERM])
-    func pending(signal: Int32) throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let pushed = try first.push(self.tokens[0], topic: self.topic)
-        #expect(pushed.status == 200)
-        let id = try #require(pushed.headers["apns-id"])
-        let ended = try folder.end(first, signal)
-        if signal == SIGTERM { #expect(ended.status == 0) }
-
-        let second = try folder.start()
-        #expect(try second.admin("/v1/devices/\(self.tokens[0])").value("pending", "apnsID") as? String == id)
-        let worker = try second.curlWorker(topic: self.topic)
-        let wake = try #require(try worker.next())
-        #expect(wake.data["apnsID"] as? String == id)
-        #expect(wake.data["device"] as? String == self.tokens[0])
-        let wakeID = try #require(wake.id)
-        #expect(try second.edge("/v1/wakes/\(wakeID)", "-d", #"{"result":"newData"}"#).status == 204)
-        #expect(try second.stats().integer("pushes", "completed") == 1)
-        worker.process.send(SIGKILL)
-        try folder.end(second, signal)
-
-        let third = try folder.start()
-        #expect(try third.edge("/v1/wakes/\(wakeID)", "-d", #"{"result":"newData"}"#).status == 204)
-        let otherwise = try third.edge("/v1/wakes/\(wakeID)", "-d", #"{"result":"failed"}"#)
-        #expect(otherwise.status == 409)
-        #expect(otherwise.value("outcome") as? String == "newData")
-        #expect(try third.stats().integer("pushes", "completed") == 1)
-        #expect(try third.stats().integer("pushes", "pending") == 0)
-    }
-
     @Test("A wake in flight is delivered again, as its push's first", arguments: [SIGKILL, SIGTERM])
     func inFlight(signal: Int32) throws {
         let folder = try RestartFolder()
@@ -87,41 +56,8 @@ struct RestartTests {
 
 @Suite("Files in the state folder that are not as the gateway left them", .serialized, .timeLimit(.minutes(15)))
 struct RestartFilesTests {
-    /// What befell a journal.
-    enum Fault: String, CaseIterable {
-        case alteredRow, missingRow, cutShort, overwritten, otherDatabase, noDatabase, newerFormat
-
-        /// What the message must name besides the file: what is wrong, and what to do.
-        var words: [String] {
-            switch self {
-            case .alteredRow, .missingRow, .cutShort: ["is damaged", "backup"]
-            case .overwritten: ["journal.sqlite"]
-            case .otherDatabase, .noDatabase: ["is not a journal of WakeGate", "move the file away"]
-            case .newerFormat: ["format 99", "newer"]
-            }
-        }
-    }
-
     private let topic = "com.example.files"
     private let token = String(repeating: "f1", count: 32)
-
-    @Test("A journal that cannot be used ends the start with 1, the file and the remedy, and stays as it is")
-    func journal() throws {
-        for fault in Fault.allCases {
-            let folder = try RestartFolder()
-            let gateway = try folder.start()
-            for _ in 0..<5 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
-            try folder.end(gateway, SIGTERM)
-            try Self.make(fault, folder)
-            let before = try Data(contentsOf: folder.journal)
-            let ended = try folder.startInVain()
-            #expect(ended.status == 1, "\(fault)")
-            #expect(ended.errors.contains(folder.journal.path), "\(fault): \(ended.errors)")
-            for word in fault.words { #expect(ended.errors.contains(word), "\(fault): \(ended.errors)") }
-            #expect(ended.output.isEmpty, "\(fault)")
-            #expect(try Data(contentsOf: folder.journal) == before, "\(fault)")
-        }
-    }
 
     @Test("The way of every push is told after a process that was killed at once, also when the history's log is torn")
     func killed() throws {
@@ -202,41 +138,6 @@ struct RestartFilesTests {
         #expect(ended.status == 1)
         #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
         #expect(try Data(contentsOf: folder.state) == Data("a file".utf8))
-    }
-
-    private static func make(_ fault: Fault, _ folder: RestartFolder) throws {
-        switch fault {
-        case .alteredRow:
-            try folder.changeJournal(
-                "UPDATE rows SET content = CAST(substr(content, 1, 20) || x'00ff' || substr(content, 23) AS BLOB)"
-            )
-        case .missingRow:
-            try folder.changeJournal("DELETE FROM rows WHERE id = (SELECT max(id) - 1 FROM rows)")
-        case .cutShort:
-            try folder.changeJournal("")
-            let file = try FileHandle(forWritingTo: folder.journal)
-            let size = try file.seekToEnd()
-            try file.truncate(atOffset: size - 16384)
-            try file.close()
-        case .overwritten:
-            try folder.changeJournal("")
-            let file = try FileHandle(forWritingTo: folder.journal)
-            try file.seek(toOffset: 16384)
-            try file.write(contentsOf: Data(repeating: 0x5A, count: 16384))
-            try file.close()
-        case .otherDatabase:
-            for end in ["", "-wal", "-shm"] {
-                try? FileManager.default.removeItem(atPath: folder.journal.path + end)
-            }
-            try folder.changeJournal("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')")
-        case .noDatabase:
-            for end in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: folder.journal.path + end) }
-            try Data(String(repeating: "Dear diary, this is a text of mine.\n", count: 50).utf8).write(
-                to: folder.journal
-            )
-        case .newerFormat:
-            try folder.changeJournal("PRAGMA user_version = 99")
-        }
     }
 }
 

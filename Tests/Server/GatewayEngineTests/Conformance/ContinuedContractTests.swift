@@ -33,6 +33,9 @@ struct ContinuedContractTests {
         // What waits does not ask for the foreground again.
         contract.ask { $0.report(6, wake.id, TaskResult.success) }
         #expect(try contract.lastWake().text.contains(#""task":"export.b""#))
+        contract.ask { $0.explain(7, 1) }
+        #expect(Int64(contract.member(7, "usage", "lastUse")) != nil)
+        #expect(contract.member(7, "usage", "habitualHours") == "a list")
     }
 
     @Test("One that cannot launch at once waits its turn, or is refused by its strategy", arguments: EngineKind.all)

@@ -138,7 +138,7 @@ struct DeviceContractTests {
 
     @Test("What is of a topic beyond a caller's is not there for them", arguments: EngineKind.all)
     func scopes(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
         contract.ask {
             $0.register(1, 1)
             $0.register(2, 2, topic: 1)
@@ -167,6 +167,20 @@ struct DeviceContractTests {
                 "404 UnknownWake", "404 UnknownWake", "404 UnknownStream", "409 DeviceTokenNotForTopic", "200",
             ]
         )
+        contract.ask {
+            $0.caller = stranger
+            $0.deviceEvents(40, 1)
+            $0.submit(41, 1)
+            $0.listTasks(42, 1)
+            $0.cancel(43, 1, nil)
+            $0.finish(44, 1, "s")
+            $0.simulateLaunch(45, 1, of: "refresh")
+            $0.simulateExpiration(46, 1, of: "refresh")
+            $0.progress(47, wake, 1)
+            $0.release(48, wake)
+        }
+        #expect((40...46).map { contract.answer($0) } == Array(repeating: "404 UnknownDevice", count: 7))
+        #expect((47...48).map { contract.answer($0) } == ["404 UnknownWake", "404 UnknownWake"])
         let topics = contract.text(21)
         #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
         #expect(try contract.books().inFlight == 1, "nothing has happened to it")

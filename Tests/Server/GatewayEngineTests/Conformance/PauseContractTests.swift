@@ -61,8 +61,12 @@ struct PauseContractTests {
         }
         #expect([2, 3, 5, 6].map { contract.answer($0) } == ["200", "200", "200", "200"])
         #expect([4, 7].map { contract.answer($0) } == ["404 UnknownTopic", "404 UnknownTopic"])
-        contract.ask { $0.topics(8) }
+        contract.ask {
+            $0.topics(8)
+            $0.statistics(9, topic: 7)
+        }
         #expect(contract.member(8, "topics", "0", "paused") == "false")
+        #expect(contract.answer(9) == "404 UnknownTopic")
     }
 
     @Test(

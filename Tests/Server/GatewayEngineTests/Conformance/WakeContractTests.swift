@@ -104,6 +104,8 @@ struct WakeContractTests {
         #expect(extended == wake.id && timeLeft == 20_000 && deadline == wake.deadline + 15_000)
         contract.pass(seconds: 10)
         #expect(contract.expired(1).isEmpty, "the first deadline has passed")
+        contract.ask { $0.explain(8, 1) }
+        #expect(contract.member(8, "inFlight", "deadline") == "\(wake.deadline + 15_000)")
         contract.ask { $0.extend(4, wake.id) }
         contract.pass(seconds: 15)
         contract.ask { $0.extend(5, wake.id) }
