@@ -84,15 +84,6 @@ struct RegistrationTests {
         if registersAgain { #expect(rig.snapshot(1).held == [.worker]) }
     }
 
-    @Test("A wake in flight of a removed device still completes")
-    func wakeCompletes() throws {
-        let rig = EngineRig()
-        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        rig.engine.unregister(rig.index(1))
-        #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
-        #expect(rig.engine.totals.completed == 1)
-    }
-
     @Test("After a removal a token may change its topic, once its wake has ended")
     func otherTopic() throws {
         let rig = EngineRig()

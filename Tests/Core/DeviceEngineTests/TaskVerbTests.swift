@@ -87,34 +87,6 @@ struct TaskVerbTests {
         #expect(self.rig.isConserved)
     }
 
-    @Test("A result of the other kind changes nothing; a late one is told how the wake ended")
-    func reports() throws {
-        let wake = try #require(try self.rig.submit(1, "refresh", hasSlot: true).wake)
-        #expect(self.rig.engine.report(.push(.newData), wake: wake) == .otherKind)
-        #expect(self.rig.engine.report(.task(.success), wake: wake) == .ended)
-        #expect(self.rig.engine.report(.task(.success), wake: wake) == .repeated)
-        #expect(self.rig.engine.report(.task(.failure), wake: wake) == .endedOtherwise(.task(.appRefresh, .success)))
-        #expect(self.rig.engine.report(.push(.newData), wake: wake) == .otherKind)
-        let push = try #require(self.rig.push(2, workerIsFree: true)?.wake)
-        #expect(self.rig.engine.report(.task(.success), wake: push) == .otherKind)
-    }
-
-    @Test("Conditions interrupt processing, force quit discards what a person started")
-    func conditions() throws {
-        let wake = try #require(try self.rig.submit(1, "clean", .processing(.externalPower)).held)
-        #expect(wake == .power)
-        self.rig.conditions(1) { $0.charging = true }
-        let running = try #require(self.rig.launchNext(1))
-        self.rig.conditions(1) { $0.charging = false }
-        #expect(self.rig.engine.popExpiredWake() == ExpiredWake(id: running.id, reason: .conditions))
-        self.rig.conditions(1) { $0.appState = .active }
-        try self.rig.submit(1, "export", .continued(.queue))
-        try self.rig.submit(1, "refresh")
-        self.rig.conditions(1) { $0.appState = .forceQuit }
-        #expect(self.rig.tasks(1).waiting == ["refresh"])
-        #expect(self.rig.engine.totals.requests.discarded[.forceQuit] == 1 && self.rig.isConserved)
-    }
-
     @Test("The same event of a session counts once, as long as its id is remembered")
     func eventIDs() throws {
         let device = try #require(self.rig.register(1).device)

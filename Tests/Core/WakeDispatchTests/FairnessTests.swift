@@ -6,23 +6,6 @@ import Wire
 
 @Suite("Who gets the next wake", .timeLimit(.minutes(15)))
 struct FairnessTests {
-    @Test("A stream never holds more wakes than it has slots", arguments: [1, 2, 16])
-    func slots(slots: Int) {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: slots)
-        for device in 0..<40 { rig.push(device) }
-        var delivered = rig.takeDeliveries()
-        #expect(delivered.count == slots)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: slots, busy: slots))
-        // Each answer makes room for exactly one more.
-        for round in 0..<10 {
-            rig.report(.newData, delivered[round].wake)
-            let next = rig.takeDeliveries()
-            #expect(next.count == 1)
-            delivered += next
-        }
-    }
-
     @Test("Free streams of a topic take turns: none gets two wakes more than another")
     func roundRobin() {
         let rig = DispatchRig()
@@ -37,16 +20,6 @@ struct FairnessTests {
             #expect((counts.max() ?? 0) - (counts.min() ?? 0) <= 1)
         }
         #expect(counts.reduce(0, +) == 137)
-    }
-
-    @Test("Devices that wait are launched in the order in which they came to wait")
-    func fifo() {
-        let rig = DispatchRig()
-        for device in [4, 2, 9, 1, 7] { rig.push(device) }
-        // A second push keeps the place of the first.
-        rig.push(2)
-        rig.subscribe(1, slots: 5)
-        #expect(rig.takeDeliveries().map(\.token) == [4, 2, 9, 1, 7].map { EngineRig.token($0) })
     }
 
     @Test("A topic with ten thousand due devices keeps no other topic waiting")
@@ -91,20 +64,6 @@ struct FairnessTests {
         #expect(rig.engine.totals.discarded[.expired] == 10_000)
     }
 
-    @Test("A stream that names a device goes before one that takes any")
-    func namedFirst() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 10)
-        rig.subscribe(2, slots: 1, devices: [5, 6])
-        rig.push(5)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
-        // It is busy now: the others may take what it names.
-        rig.push(6)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(1)])
-        rig.push(7)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(1)])
-    }
-
     @Test("A naming stream that comes free in the same step still goes first")
     func namedFirstWhenFreedTogether() {
         let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]))
@@ -116,16 +75,6 @@ struct FairnessTests {
         #expect(rig.takeDeliveries().count == 2)
         rig.advance(by: 30_000)
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
-    }
-
-    @Test("A due device that no stream may take never blocks others")
-    func blocksNobody() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 10, devices: [3, 4])
-        for device in 0..<6 { rig.push(device) }
-        #expect(rig.takeDeliveries().map(\.token) == [3, 4].map { EngineRig.token($0) })
-        rig.subscribe(2, slots: 10)
-        #expect(rig.takeDeliveries().map(\.token) == [0, 1, 2, 5].map { EngineRig.token($0) })
     }
 
     @Test("A naming stream gives its devices turns: one that is always due keeps no other waiting")
@@ -148,27 +97,6 @@ struct FairnessTests {
             rig.report(.newData, next.wake)
         }
         #expect(order.count { $0 == 1 } > 3 && order.count { $0 == 2 } > 3)
-    }
-
-    @Test("A wake goes only to streams of its topic")
-    func topicsApart() {
-        let rig = DispatchRig()
-        rig.subscribe(1, topic: 1, slots: 10)
-        rig.push(1, topic: 0)
-        #expect(rig.takeDeliveries().isEmpty)
-        rig.subscribe(2, topic: 0, slots: 10)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
-    }
-
-    @Test("A subscription to a topic past the limit is refused")
-    func topicsMax() {
-        var configuration = EngineRig.open()
-        configuration.topicsMax = 1
-        let rig = DispatchRig(configuration)
-        #expect(rig.subscribe(1, topic: 0))
-        #expect(!rig.subscribe(2, topic: 1))
-        #expect(rig.subscribe(2, topic: 0))
-        #expect(rig.dispatcher.workerCounts(nil).connected == 2)
     }
 }
 

@@ -6,38 +6,6 @@ import Wire
 
 @Suite("Streams that end, stall, pause and drain", .timeLimit(.minutes(15)))
 struct StreamTests {
-    @Test("What frees a slot names the wake that ended, in whatever order they end, and after the word that it expired")
-    func released() {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 4)
-        for device in 0..<4 { rig.push(device) }
-        let wakes = rig.takeDeliveries().map(\.wake)
-        let stream = DispatchRig.address(1)
-        rig.report(.newData, wakes[2])
-        #expect(rig.output.take() == [.released(wakes[2], stream)])
-        rig.dispatcher.lose(wakes[0], on: stream, takingBackAttempt: false)
-        #expect(rig.output.events.first == .released(wakes[0], stream))
-        _ = rig.output.take()
-        rig.report(.failed, wakes[3])
-        #expect(rig.output.events.first == .released(wakes[3], stream))
-        _ = rig.output.take()
-        rig.advance(by: 30_000)
-        let expected: [RecordingOutput.Event] = [.expired(wakes[1], stream, .deadline), .released(wakes[1], stream)]
-        #expect(rig.output.events.filter { expected.contains($0) } == expected)
-    }
-
-    @Test("Subscribing again under one address ends the former stream")
-    func sameAddress() {
-        let rig = DispatchRig()
-        rig.subscribe(1)
-        rig.push(1)
-        _ = rig.takeDeliveries()
-        rig.subscribe(1, slots: 2)
-        #expect(rig.engine.totals.results[.lost] == 1)
-        #expect(rig.takeDeliveries().count == 1)
-        #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 2, busy: 1))
-    }
-
     /// A stream on which three wakes have expired; what waits is waiting for it.
     private static func stalled() -> (DispatchRig, [Delivery]) {
         let rig = DispatchRig()
@@ -72,27 +40,6 @@ struct StreamTests {
         return rig.output.deliveries.last
     }
 
-    @Test("A stream that gave back three wakes in a row is stalled for that reason until it answers one")
-    func stallsByReleases() throws {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 2)
-        rig.push(1)
-        rig.push(2)
-        let other = try #require(rig.output.deliveries.first).wake
-        for _ in 0..<2 { #expect(try self.giveBack(rig) != nil) }
-        #expect(rig.dispatcher.workerCounts(nil).stalled == 0)
-        #expect(try self.giveBack(rig, "/bin/x cannot be started") == nil)
-        let stream = try #require(rig.dispatcher.streams(countMax: 1).first)
-        #expect(stream.state == .stalled)
-        #expect(stream.trouble == "it gave back 3 wakes in a row that it could not begin: /bin/x cannot be started")
-        let counts = rig.dispatcher.workerCounts(nil)
-        #expect(counts.stalled == 1 && counts.stallReason?.hasSuffix("/bin/x cannot be started") == true)
-        rig.report(.newData, other)
-        #expect(rig.dispatcher.workerCounts(nil).stalled == 0)
-        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble == nil)
-        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)], "the push that waited")
-    }
-
     @Test("A stream that ends while it is stalled is counted no more, and the next one begins without a stall")
     func stalledStreamEnds() throws {
         let rig = DispatchRig()
@@ -106,22 +53,6 @@ struct StreamTests {
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
     }
 
-    @Test("A first wake that expires on a stream from which nothing came puts its delivery in doubt")
-    func neverHeard() throws {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 2)
-        rig.push(1)
-        rig.advance(by: 30_000)
-        #expect(rig.dispatcher.snapshot(rig.rig.index(1)).silentWorker != nil)
-        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble?.hasSuffix("a buffering proxy?") == true)
-        _ = rig.takeDeliveries()
-        rig.push(2)
-        let wake = try #require(rig.takeDeliveries().last).wake
-        _ = rig.dispatcher.extend(wake, by: 1000)
-        #expect(rig.dispatcher.snapshot(rig.rig.index(1)).silentWorker == nil, "the worker has asked for more time")
-        #expect(rig.dispatcher.streams(countMax: 1).first?.trouble == nil)
-    }
-
     @Test("Two in a row stall nothing, and an answer between them starts the count again")
     func twoInARow() {
         let rig = DispatchRig()
@@ -133,13 +64,6 @@ struct StreamTests {
             if device % 3 == 2 { rig.report(.failed, wake) } else { rig.advance(by: 30_000) }
             _ = rig.output.take()
         }
-    }
-
-    @Test("A late answer to any of them ends the stall", arguments: 0..<3)
-    func lateAnswer(which: Int) {
-        let (rig, deliveries) = Self.stalled()
-        #expect(rig.report(.newData, deliveries[which].wake) == .endedOtherwise(.push(.expired)))
-        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
     }
 
     @Test("A late answer to a wake that is forgotten ends the stall as well")
@@ -156,14 +80,6 @@ struct StreamTests {
         let (rig, _) = Self.stalled()
         #expect(rig.report(.newData, WakeID(random: (1, 1))) == .unknown)
         #expect(rig.takeDeliveries().isEmpty)
-    }
-
-    @Test("Subscribing again ends the stall")
-    func subscribesAgain() {
-        let (rig, _) = Self.stalled()
-        rig.endStream(1)
-        rig.subscribe(2)
-        #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
     }
 
     @Test("Wakes that expire at one millisecond are told of in the order of their launches")
@@ -243,32 +159,6 @@ struct StreamTests {
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
     }
 
-    @Test("A wake that is lost while its stream goes on launches again; its attempt counts if it was delivered")
-    func lostAlone() throws {
-        let rig = DispatchRig()
-        rig.subscribe(1, slots: 2)
-        rig.push(1)
-        for attempt in [1, 1, 2, 2] as [UInt32] {
-            let delivery = try #require(rig.takeDeliveries().first)
-            #expect(delivery.push?.attempts == attempt)
-            rig.dispatcher.lose(
-                delivery.wake,
-                on: DispatchRig.address(1),
-                takingBackAttempt: rig.engine.totals.results[.lost] % 2 == 0
-            )
-            #expect(rig.dispatcher.workerCounts(nil).busy == 1)
-        }
-        let last = try #require(rig.takeDeliveries().first)
-        #expect(last.push?.attempts == 3)
-        #expect(rig.engine.totals.results[.lost] == 4 && rig.engine.totals.inFlight == 1)
-        // A wake of another stream, or none at all, is not this one's to lose.
-        rig.dispatcher.lose(last.wake, on: DispatchRig.address(2), takingBackAttempt: true)
-        #expect(rig.engine.totals.inFlight == 1)
-        #expect(rig.report(.newData, last.wake) == .ended)
-        rig.dispatcher.lose(last.wake, on: DispatchRig.address(1), takingBackAttempt: true)
-        #expect(rig.engine.totals.results[.lost] == 4 && rig.engine.totals.completed == 1)
-    }
-
     @Test("A wake whose deadline has passed unseen expires, and is not lost")
     func expiredBeforeLost() throws {
         let rig = DispatchRig()
@@ -297,46 +187,5 @@ struct StreamTests {
             _ = rig.output.take()
         }
         #expect(rig.engine.totals.results[.expired] == 8)
-    }
-
-    private static func drain(_ rig: DispatchRig, _ stream: Int, isAdmitted: Bool = true) -> Bool {
-        rig.dispatcher.streamDraining(DispatchRig.address(stream)) { _ in isAdmitted }
-    }
-
-    @Test("A stream whose worker stops gets no new wake, and ends after its last, however that one ends")
-    func workerStops() {
-        for outcome in [WakeOutcome.newData, .failed, .expired, .lost] {
-            let rig = DispatchRig()
-            rig.subscribe(1, slots: 3)
-            rig.push(1)
-            let wake = rig.takeDeliveries().map(\.wake)
-            #expect(Self.drain(rig, 1))
-            rig.push(2)
-            #expect(rig.output.take().isEmpty)
-            #expect(rig.engine.totals.held[.worker] == 1)
-            switch outcome {
-            case .newData: #expect(rig.report(.newData, wake[0]) == .ended)
-            case .failed: #expect(rig.report(.failed, wake[0]) == .ended)
-            case .lost: #expect(rig.dispatcher.release(wake[0], reason: "") == .released)
-            case .expired, .noData: rig.advance(by: 30_000)
-            }
-            #expect(rig.output.take().last == .drained(DispatchRig.address(1)))
-            #expect(rig.engine.totals.results[.lost] == (outcome == .lost ? 1 : 0))
-            #expect(rig.dispatcher.workerCounts(nil) == .init())
-            #expect(!Self.drain(rig, 1))
-            rig.subscribe(2)
-            #expect(rig.takeDeliveries().count == 1)
-        }
-    }
-
-    @Test("An idle stream ends as soon as its worker stops, and only a caller of its topic may say so")
-    func idleWorkerStops() {
-        let rig = DispatchRig()
-        rig.subscribe(1)
-        #expect(!Self.drain(rig, 2))
-        #expect(!Self.drain(rig, 1, isAdmitted: false))
-        #expect(rig.output.take().isEmpty)
-        #expect(Self.drain(rig, 1))
-        #expect(rig.output.take() == [.drained(DispatchRig.address(1))])
     }
 }
