@@ -287,6 +287,16 @@ extension APIError {
         APIError(500, "BackupFailed", cause.message)
     }
 
+    /// - `limit`: how many lists are read at a time.
+    package static func tooManyLists(limit: Int) -> APIError {
+        APIError(
+            503,
+            "ServiceUnavailable",
+            "The gateway reads \(limit) lists of devices or of what waits from the database at a time, and as many are "
+                + "unfinished; ask again when one has been answered, and for less: one topic, or a smaller page."
+        )
+    }
+
     /// Nothing can be stored for now, for this cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
         APIError(

@@ -56,6 +56,27 @@ struct ListingTests {
         #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
     }
 
+    @Test("No more than 32 lists are unfinished: one more is refused with the limit and a remedy, until one has ended")
+    func bound() throws {
+        let scene = self.scene()
+        let heard = scene.heard { requests in for number in 1...33 { self.list(number, topic: 0, of: requests) } }
+        guard case .answer(33, let outcome)? = heard.first, heard.count == 1 else {
+            throw RigFailure("the last list alone is answered")
+        }
+        #expect(outcome.status == 503)
+        var text = JSONWriter()
+        outcome.write(to: &text)
+        #expect(text.buffer.view.string.contains("reads 32 lists"), "\(text.buffer.view.string)")
+        #expect(text.buffer.view.string.contains("ask again when one has been answered"))
+        scene.store.replies.append(self.nothing(scene.store.reads[0].number, upTo: nil))
+        guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
+            throw RigFailure("the first list is not answered")
+        }
+        #expect(whole.status == 200)
+        #expect(scene.heard { self.list(34, topic: 0, of: $0) }.isEmpty)
+        #expect(scene.heard { self.list(35, topic: 0, of: $0) }.count == 1)
+    }
+
     @Test("A list is ended after 30 seconds, and the answer names the limit and a remedy")
     func deadline() throws {
         let scene = self.scene()

@@ -44,6 +44,9 @@ extension SharedGatewayEngine: StoredEngine {
         case .reading(let device): self.ask(request, device)
         case .counts(let topics): self.ask(request, topics)
         case .list(let subject):
+            guard self.listings.count < DeviceListing.countMax else {
+                return self.stage.answer(request.reply, .refused(.tooManyLists(limit: DeviceListing.countMax)))
+            }
             self.listings.append(
                 DeviceListing(
                     request,
