@@ -60,9 +60,16 @@ class Wake:
         self._gateway_deadline: float = message["deadline"]
         self._offset = self.deadline - self._gateway_deadline / 1000
         self._ask = ask
+        self._asking = 0
         self._loop = asyncio.get_running_loop() if ask else None
         self._holders = 0
         self._keeper: Optional[asyncio.Task[None]] = None
+        #: What the handler of an async function runs in.
+        self._handling: Optional[asyncio.Future[Any]] = None
+        #: expired or lost, once the gateway has ended the wake.
+        self._ended: Optional[str] = None
+        self._timer: Optional[asyncio.TimerHandle] = None
+        self._expiring_at: Optional[float] = None
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.id} of {self.topic}>"
@@ -77,11 +84,7 @@ class Wake:
 
         Raises WakeGateError: extensionLimitReached, wakeEnded, and what keeps a request from the gateway.
         """
-        answer = await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
-        left = answer.get("timeLeft") if isinstance(answer, dict) else None
-        if not isinstance(left, (int, float)):
-            raise WakeGateError("badAnswer", "the gateway does not say how much time is left", "see its version")
-        self._moved(time.monotonic() + left / 1000, answer.get("deadline"))
+        await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
         return self.time_left
 
     @contextlib.contextmanager
@@ -103,15 +106,35 @@ class Wake:
 
         return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
 
-    async def _asked(self, action: str, body: Mapping[str, Any]) -> Any:
+    async def _asked(self, action: str, body: Message) -> None:
+        """Asks for what moves the deadline."""
         if self._ask is None:
-            raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked", "")
-        return await self._ask(action, body)
+            raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked")
+        self._asking += 1
+        try:
+            answer = await self._ask(action, body)
+            try:
+                deadline = float(answer["deadline"])
+                left = answer.get("timeLeft")  # By the gateway's clock only the distance to the first deadline counts.
+                here = deadline / 1000 + self._offset if left is None else time.monotonic() + left / 1000
+            except (KeyError, TypeError, ValueError) as error:
+                raise WakeGateError("badAnswer", "the gateway names no deadline", "see its version") from error
+            self.deadline, self._gateway_deadline = max(self.deadline, here), max(self._gateway_deadline, deadline)
+        finally:
+            self._asking -= 1
+            self._expire()
 
-    def _moved(self, deadline: float, gateway_deadline: Any) -> None:
-        self.deadline = max(self.deadline, deadline)
-        if isinstance(gateway_deadline, (int, float)):
-            self._gateway_deadline = max(self._gateway_deadline, gateway_deadline)
+    def _expire(self, deadline: Optional[float] = None) -> None:
+        """Stops the handler as a deadline is near, unless it was moved or what would move it is on its way."""
+        self._expiring_at = deadline or self._expiring_at
+        if self._expiring_at is not None and not self._asking and self._expiring_at >= self._gateway_deadline:
+            self.expiration_reason = self.expiration_reason or "deadline"
+            self._stop()
+
+    def _stop(self) -> None:
+        self.expiring.set()
+        if self._handling is not None:
+            self._handling.cancel()
 
     def _hold(self, change: int) -> None:
         if self._loop is not None:
@@ -121,9 +144,14 @@ class Wake:
         self._holders += change
         if self._holders and self._keeper is None:
             self._keeper = asyncio.ensure_future(self._keep_alive())
-        elif not self._holders and self._keeper is not None:
+        elif not self._holders:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Keeps the wake alive no longer."""
+        if self._keeper is not None:
             self._keeper.cancel()
-            self._keeper = None
+        self._keeper = None
 
     async def _keep_alive(self) -> None:
         while True:
@@ -134,12 +162,6 @@ class Wake:
                 if not error.is_passing:
                     return
                 await asyncio.sleep(_EXTENSION_RETRY)
-
-    def _ended(self) -> None:
-        """Frees what belongs to the handler."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            self._keeper = None
 
 
 class Push(Wake):
@@ -300,13 +322,10 @@ class Task(Wake):
             await asyncio.sleep(self._interval)
 
     async def _tell(self, report: Dict[str, Any]) -> None:
-        answer = await self._asked("progress", report)
+        await self._asked("progress", report)
         self._told = report
-        deadline = answer.get("deadline") if isinstance(answer, dict) else None
-        if isinstance(deadline, (int, float)):
-            self._moved(deadline / 1000 + self._offset, deadline)
 
-    async def _told_last(self) -> None:
+    async def _tell_last(self) -> None:
         """Tells what was set last, which a result waits for a while."""
         changed, self._changed = self._changed, None
         if self._reporter is None or changed is None:
