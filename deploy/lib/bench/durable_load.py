@@ -90,7 +90,7 @@ class Redis(processes.Server):
         ]  # fmt: skip
         wrapped = ["bash", "-c", 'exec -a redis-server "$(command -v redis-check-rdb)" "$@"', *command]
         super().__init__(wrapped, os.path.join(folder, "redis.log"))
-        self.wait_until("Redis", lambda: self.cli("PING") == "PONG")
+        self.wait_until(lambda: self.cli("PING") == "PONG")
         self.script = self.cli("SCRIPT", "LOAD", REDIS_UPSERT)
 
     def cli(self, *words: str) -> str:

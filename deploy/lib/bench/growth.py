@@ -97,9 +97,9 @@ def devices(products: str, folder: str, runs: int) -> list[Table]:
         gateways, before, resident = {}, {}, {}
         for count in DEVICES:
             gateway = gateways[count] = gateway_of(stack, products, folder, f"devices{count}")
-            before[count] = processes.resident_megabytes(gateway.pid)
+            before[count] = processes.resident_bytes(gateway.pid)
             register(gateway, folder, count)
-            resident[count] = processes.resident_megabytes(gateway.pid)
+            resident[count] = processes.resident_bytes(gateway.pid)
         sides = {
             count: partial(steady_load.observe, load(gateway, folder, f"asked{count}"), gateway.pid)
             for count, gateway in gateways.items()
@@ -107,8 +107,8 @@ def devices(products: str, folder: str, runs: int) -> list[Table]:
         samples = interleaved.run(min(runs, RUNS_MAX), sides)
     rows = []
     for count in DEVICES:
-        figures, each = interleaved.medians(samples[count]), (resident[count] - before[count]) * 1e6 / count
-        rows.append([f"{count:,}", *cost(figures, figures), f"{resident[count]:,.0f} MB", f"{each:,.0f}"])
+        figures, each = interleaved.medians(samples[count]), (resident[count] - before[count]) / count
+        rows.append([f"{count:,}", *cost(figures, figures), f"{resident[count] / 1e6:,.0f} MB", f"{each:,.0f}"])
     columns = ["devices", *cost_columns(", saturated"), "memory", "bytes a device"]
     return [Table("Devices: a push of 228 bytes waits on each, one core, TLS", columns, rows)]
 
@@ -134,16 +134,16 @@ def connections(products: str, folder: str, runs: int) -> list[Table]:
         push_load.write_inputs(folder, min(count, PROCESSES_MAX))
         with ExitStack() as stack:
             gateway = gateway_of(stack, products, folder, f"connections{count}")
-            before = processes.resident_megabytes(gateway.pid)
+            before = processes.resident_bytes(gateway.pid)
             shape = load(
                 gateway, folder, "gateway", connections=count, streams=min(STREAMS_MAX, IN_FLIGHT // count),
                 together=max(1, count // PROCESSES_MAX), warm_up_seconds=0.3 + count * HANDSHAKE_SECONDS,
             )  # fmt: skip
             # Devices are registered and caches warm by the end of the warm-up, during which all connections are made.
             samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(runs, RUNS_MAX))]
-        peak = max(sample["residentMegabytes"] for sample in samples)
-        figures, each = interleaved.medians(samples), (peak - before) * 1e6 / count
+        peak = max(sample["residentMegabytes"] for sample in samples) * 1e6
+        figures, each = interleaved.medians(samples), (peak - before) / count
         name = f"{count:,} x {shape.streams}"
-        rows.append([name, *cost(figures, figures), f"{peak:,.0f} MB", f"{each:,.0f}"])
+        rows.append([name, *cost(figures, figures), f"{peak / 1e6:,.0f} MB", f"{each:,.0f}"])
     columns = ["connections", *cost_columns(", saturated"), "memory", "bytes a connection"]
     return [Table(f"Connections: {IN_FLIGHT:,} pushes on their way, one core, TLS", columns, rows)]

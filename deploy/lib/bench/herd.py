@@ -16,7 +16,7 @@ from bench import instructions, push_load
 from bench.tables import Table
 from clients import h2load, steady_load
 from clients.fleet_process import CONNECT_SECONDS, FleetProcess
-from shared import interleaved, processes
+from shared import interleaved, processes, waiting
 
 DEVICES = 1_000_000
 STREAMS, SLOTS = 50, 100
@@ -47,11 +47,8 @@ class Workers(FleetProcess):
 
     def wait(self, wakes: int) -> None:
         """Until so many results were answered since the start."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while (answered := self.ask()["answered"]) < wakes:
-            if time.monotonic() > deadline:
-                raise SystemExit(f"{answered} of {wakes} wakes were answered; the run does not count")
-            time.sleep(LOOK_SECONDS)
+        if not waiting.until(lambda: self.ask()["answered"] >= wakes, WAIT_SECONDS, LOOK_SECONDS):
+            raise SystemExit(f"{self.ask()['answered']} of {wakes} wakes were answered; the run does not count")
 
 
 def switch(gateway: processes.Gateway, verb: str) -> None:

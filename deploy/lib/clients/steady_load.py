@@ -111,7 +111,7 @@ class Running:
             child.stdin.write(paths)
         deadline = time.monotonic() + START_SECONDS
         for child in self.children:
-            while state(child.pid) != "S" and child.poll() is None and time.monotonic() < deadline:
+            while processes.statistics(child.pid)[0] != "S" and child.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.005)
         for child in self.children:
             child.stdin.close()
@@ -156,12 +156,6 @@ class Running:
         return log
 
 
-def state(pid: int) -> str:
-    """Whether a process runs (`R`) or waits (`S`), as proc(5) has it."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
 class Clock:
     """Reads the CPU clock and the memory of a process again and again while the block lasts."""
 
@@ -177,7 +171,7 @@ class Clock:
         while not self.ended.is_set():
             self.times.append(time.time())
             self.spent.append(processes.cpu_seconds(self.pid))
-            self.resident.append(processes.resident_megabytes(self.pid))
+            self.resident.append(processes.resident_bytes(self.pid) / 1e6)
             self.ended.wait(CLOCK_SECONDS)
 
     def __enter__(self) -> "Clock":

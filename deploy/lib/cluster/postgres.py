@@ -7,9 +7,8 @@ import pwd
 import shutil
 import signal
 import subprocess
-import time
 
-from shared import processes
+from shared import processes, waiting
 
 WAIT_SECONDS = 60
 SUPERUSER = "postgres"
@@ -48,17 +47,13 @@ def run(command: list[str], folder: str) -> str:
 
 
 def wait_until(what: str, condition, seconds: float = WAIT_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise PostgresFault(f"{what}: not within {seconds:g} s")
-        time.sleep(0.02)
+    if not waiting.until(condition, seconds):
+        raise PostgresFault(f"{what}: not within {seconds:g} s")
 
 
 def alive(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+        return processes.statistics(pid)[0] != "Z"
     except OSError:
         return False
 
@@ -144,12 +139,8 @@ class Node:
         """Of all its processes: those that ended are in its own children's times, those that run have theirs."""
         ticks = 0
         for pid in self.pids():
-            try:
-                with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue
-            ticks += sum(int(value) for value in fields[11:15])
+            with contextlib.suppress(OSError):
+                ticks += sum(map(int, processes.statistics(pid)[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
     # MARK: Replication

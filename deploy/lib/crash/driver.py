@@ -8,7 +8,6 @@ import asyncio
 import collections
 import random
 import signal
-import sys
 import tempfile
 import time
 
@@ -16,7 +15,9 @@ from crash import ways
 from crash.audit import Audit
 from crash.ledger import KEPT, MIXED, MIXED_POLICY, POLICY, Ledger
 from crash.load import Load, Sizes
-from shared.served_gateway import ServedGateway, StartFailed
+from shared import trial
+from shared.processes import StartFailed
+from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
 
 EVENTS = {"push": 400, "wake": 60, "result": 50, "change": 30}
@@ -226,22 +227,6 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
     return verdicts
 
 
-def main() -> int:
-    # An end from outside shall leave nothing behind, either: no process, no mount.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--program", required=True, help="the wakegate to run")
-    parser.add_argument("--kills", type=int, default=8)
-    parser.add_argument("--devices", type=int, default=80)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    parser.add_argument("--store", default="sqlite", help="the gateway's store; memory shows what the checks find")
-    parser.add_argument("--by-time", action="store_true", help="kill after random times, too, and shut down between")
-    options = parser.parse_args()
-    print(f"      seed {options.seed}")
-    verdicts = soak(options.program, options)
-    verdicts.print("crash")
-    return 0 if verdicts.passed else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    # The store `memory` shows what the checks find; `by_time` kills after random times, too, and shuts down between.
+    trial.run("crash", soak, kills=8, devices=80, store="sqlite", by_time=False)

@@ -1,5 +1,6 @@
-"""Servers under measurement: starting them, stopping them, and reading their CPU clocks."""
+"""Programs that are started and ended, once or again and again, and what the kernel tells of their processes."""
 
+import contextlib
 import json
 import os
 import select
@@ -9,8 +10,9 @@ import subprocess
 import time
 from collections.abc import Callable
 
-START_SECONDS = 20
-STOP_SECONDS = 15
+from shared import waiting
+
+START_SECONDS = 60
 
 
 def free_port() -> int:
@@ -32,70 +34,126 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)
 
 
-def resident_megabytes(pid: int) -> float:
+def resident_bytes(pid: int) -> int:
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-class Server:
-    """A child process in a folder of its own; ended when the block is left."""
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
-    def __init__(self, command: list[str], log: str, reads_output: bool = False):
-        with open(log, "wb") as errors:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE if reads_output else errors,
-                stderr=errors,
-            )
-        self.log = log
+
+def statistics(process: int | str) -> list[str]:
+    """The fields of proc_pid_stat(5) from the state on; of a thread as PID/task/TID. An OSError when it is gone."""
+    with open(f"/proc/{process}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].decode().split()
+
+
+class StartFailed(Exception):
+    """The program ended, or said nothing, before it was ready."""
+
+    def __init__(self, status: int | None, errors: str):
+        super().__init__(f"exit status {status}: {errors.strip()[-2000:] or 'nothing on standard error'}")
+        self.status, self.errors = status, errors
+
+
+class Program:
+    """A program that writes one line of JSON when it is ready, and its errors into a file; at most one process at a
+    time, which is ended when the block is left."""
+
+    reads_output = True
+    stop_seconds = 30
+
+    def __init__(self, command: list[str], log: str):
+        self.command, self.log = command, log
+        self.process: subprocess.Popen | None = None
+        # What the line said.
+        self.ready: dict = {}
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "Program":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        with contextlib.suppress(AssertionError):
+            self.end(signal.SIGTERM)
 
-    def wait_until(self, name: str, is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not is_ready():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                self.__exit__()
-                self.fail(f"{name} did not start")
-            time.sleep(0.01)
+    def launch(self, environment: dict[str, str] | None = None) -> None:
+        """Starts a process and does not wait until it is ready."""
+        with open(self.log, "wb") as errors:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self.reads_output else errors,
+                stderr=errors,
+                env={**os.environ, **(environment or {})},
+            )
 
-    def fail(self, message: str) -> None:
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            raise SystemExit(f"{message}; its log ends:\n{file.read()[-2000:]}")
-
-
-class Gateway(Server):
-    """`wakegate dev` on free ports; `edge`, `plain` and `admin` are its addresses, HOST:PORT."""
-
-    def __init__(self, products: str, folder: str, prefix: list[str], settings: list[str]):
-        self.state = os.path.join(folder, "state")
-        free = [word for name in ("edge", "plain", "admin") for word in (f"--{name}", "127.0.0.1:0")]
-        sets = [word for setting in settings for word in ("--set", setting)]
-        program = os.path.join(products, "wakegate")
-        command = [*prefix, program, "dev", "--quiet", "--state", self.state, *free, *sets]
-        super().__init__(command, os.path.join(folder, "gateway.log"), reads_output=True)
+    def start(self, environment: dict[str, str] | None = None) -> float:
+        """Starts a process and waits for its ready line; seconds that took."""
+        started = time.monotonic()
+        self.launch(environment)
         ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            self.__exit__()
-            self.fail("the gateway did not start")
-        addresses = json.loads(line)
-        self.edge, self.plain, self.admin = addresses["edge"], addresses["plain"], addresses["admin"]
+            status = self.wait() if ready else self.end(signal.SIGKILL)
+            raise StartFailed(status, self.errors())
+        self.ready = json.loads(line)
+        return time.monotonic() - started
+
+    def end(self, with_signal: int) -> int:
+        """Sends a signal and waits for the end; the exit status, negative when a signal ended it."""
+        if self.process is None or self.process.poll() is not None:
+            return self.process.returncode if self.process else 0
+        self.process.send_signal(with_signal)
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            status = self.process.wait(self.stop_seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.command[0]} did not end within {self.stop_seconds} s") from None
+        if self.process.stdout:
+            self.process.stdout.close()
+        return status
+
+    def errors(self) -> str:
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+
+class Server(Program):
+    """A program that does not say when it is ready, and is asked."""
+
+    reads_output = False
+
+    def wait_until(self, is_ready: Callable[[], bool]) -> None:
+        self.launch()
+        if not waiting.until(lambda: is_ready() or self.process.poll() is not None, START_SECONDS, 0.01) or not is_ready():
+            raise StartFailed(self.end(signal.SIGKILL), self.errors())
+
+
+def development(program: str, state: str, *options: str) -> list[str]:
+    """The command of `wakegate dev` on free ports."""
+    free = [word for name in ("edge", "plain", "admin") for word in (f"--{name}", "127.0.0.1:0")]
+    return [program, "dev", "--quiet", "--state", state, *free, *options]
+
+
+class Gateway(Program):
+    """`wakegate dev`, started; `edge`, `plain` and `admin` are its addresses, HOST:PORT."""
+
+    def __init__(self, products: str, folder: str, prefix: list[str], settings: list[str]):
+        self.state = os.path.join(folder, "state")
+        sets = [word for setting in settings for word in ("--set", setting)]
+        command = development(os.path.join(products, "wakegate"), self.state, *sets)
+        super().__init__([*prefix, *command], os.path.join(folder, "gateway.log"))
+        self.start()
+        self.edge, self.plain, self.admin = (self.ready[name] for name in ("edge", "plain", "admin"))
 
     @property
     def ca(self) -> str:
@@ -116,4 +174,4 @@ class Nghttpd(Server):
         command = [*prefix, "nghttpd", *options, "-d", root, "-n", "1", "-m", "256", str(port), *tls]
         super().__init__(command, os.path.join(folder, f"nghttpd-{port}.log"))
         self.address = f"127.0.0.1:{port}"
-        self.wait_until("nghttpd", lambda: accepts(port))
+        self.wait_until(lambda: accepts(port))

@@ -5,23 +5,33 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from shared import processes, waiting
+
 SERVER = os.path.join(os.path.dirname(__file__), "../../../Tests/EndToEndTests/Clients/transfer_server.py")
-DEVICE = "0badcafe" * 8
+DEVICE, TOPIC = "0badcafe" * 8, "com.example.app"
+QUICK = ("--set", "retry.first=0.05", "--set", "retry.last=0.2")
 
 
 def digest(size: int, seed: str) -> str:
     """The SHA-256 of what the server makes of a size and a seed."""
     block = random.Random(seed).randbytes(min(size, 1 << 20))
     return hashlib.sha256((block * (size // max(1, len(block)) + 1))[:size]).hexdigest()
+
+
+def digest_of(path: str) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -35,37 +45,18 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-class TransferAgent:
+class TransferAgent(processes.Program):
     """Started, killed and started again on one state folder; requests go to its socket."""
 
-    def __init__(self, program: str, state: str, socket_path: str, *options: str):
-        self.command = [program, "transfers", "--state", state, "--listen", f"unix:{socket_path}", *options]
-        self.socket_path, self.state = socket_path, state
-        self.process: subprocess.Popen | None = None
-        self.log_path = os.path.join(os.path.dirname(socket_path), "agent.log")
+    stop_seconds = 120
 
-    def start(self) -> float:
-        """Starts it and waits until it accepts; answers in how many seconds."""
-        begun = time.monotonic()
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=log)
-        line = self.process.stdout.readline()
-        if b'"ready"' not in line:
-            with open(self.log_path, encoding="utf-8", errors="replace") as log:
-                raise RuntimeError(f"the agent did not start: {log.read()[-2000:]}")
-        return time.monotonic() - begun
+    def __init__(self, program: str, state: str, socket_path: str, *options: str):
+        command = [program, "transfers", "--state", state, "--listen", f"unix:{socket_path}", *options]
+        super().__init__(command, os.path.join(os.path.dirname(socket_path), "agent.log"))
+        self.socket_path, self.state = socket_path, state
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-    def stop(self) -> int:
-        """Ends it in order; answers with its exit status."""
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(timeout=120)
-        self.process.stdout.close()
-        return status
+        self.end(signal.SIGKILL)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         connection = UnixConnection(self.socket_path)
@@ -84,29 +75,19 @@ class TransferAgent:
             raise RuntimeError(f"{method} {path}: {status} {answer}")
         return answer
 
-    def transfers(self, session: str, state: str = "") -> list[dict]:
-        query = f"?limit=10000&state={state}" if state else "?limit=10000"
-        return self.must("GET", f"/v1/sessions/{session}/transfers{query}")["transfers"]
+    def transfers(self, session: str) -> list[dict]:
+        return self.must("GET", f"/v1/sessions/{session}/transfers?limit=10000")["transfers"]
 
     def wait_until_ended(self, session: str, seconds: float = 120) -> list[dict]:
         """Waits until nothing waits or runs; the transfers then."""
-        until = time.monotonic() + seconds
-        while True:
+
+        def has_ended() -> bool:
             counts = self.must("GET", f"/v1/sessions/{session}")["transfers"]
-            if counts["waiting"] + counts["running"] == 0:
-                return self.transfers(session)
-            if time.monotonic() > until:
-                raise RuntimeError(f"transfers have not ended: {counts}")
-            time.sleep(0.05)
+            return counts["waiting"] + counts["running"] == 0
 
-    def cpu_seconds(self) -> float:
-        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
-            words = file.read().rsplit(")", 1)[1].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_bytes(self) -> int:
-        with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        if not waiting.until(has_ended, seconds, 0.05):
+            raise RuntimeError("transfers have not ended")
+        return self.transfers(session)
 
 
 class TransferServer:
@@ -115,10 +96,7 @@ class TransferServer:
     def __init__(self, folder: str):
         port_file = os.path.join(folder, "port")
         self.process = subprocess.Popen([sys.executable, SERVER, port_file])
-        while not os.path.exists(port_file):
-            if self.process.poll() is not None:
-                raise RuntimeError("the server did not start")
-            time.sleep(0.01)
+        waiting.until(lambda: os.path.exists(port_file) or self.process.poll() is not None)
         with open(port_file, encoding="ascii") as file:
             self.base = f"http://127.0.0.1:{file.read()}"
 
@@ -126,11 +104,17 @@ class TransferServer:
         self.process.kill()
         self.process.wait()
 
+    def ask(self, path: str) -> Any:
+        """What it tells in JSON."""
+        connection = http.client.HTTPConnection(self.base.removeprefix("http://"))
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+
 
 class CountingGateway:
     """Takes session events as a gateway does, and remembers their ids; now and then an answer is lost."""
 
-    def __init__(self, lose: float = 0.0, chance: Any = None):
+    def __init__(self, lose: float, chance: random.Random):
         events: list[tuple[str, str, int]] = []
         self.events = events
         self.requests = 0
@@ -163,3 +147,27 @@ class CountingGateway:
     def stop(self) -> None:
         self.server.shutdown()
         self.server.server_close()
+
+
+class Stage:
+    """A server, a gateway and an agent, started, in a folder of their own; `state` is below it unless named."""
+
+    def __init__(
+        self, program: str, *options: str, lose: float = 0.0, chance: random.Random | None = None, state: str = ""
+    ):
+        self.folder = tempfile.mkdtemp(prefix="wakegate-transfers-")
+        self.server = TransferServer(self.folder)
+        self.gateway = CountingGateway(lose, chance or random.Random(1))
+        path = f"{self.folder}/socket"
+        told = ("--gateway", self.gateway.url, *QUICK, *options)
+        self.agent = TransferAgent(program, state or f"{self.folder}/state", path, *told)
+
+    def __enter__(self) -> "Stage":
+        self.agent.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.agent.kill()
+        self.gateway.stop()
+        self.server.stop()
+        shutil.rmtree(self.folder)

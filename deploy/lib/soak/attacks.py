@@ -9,11 +9,11 @@ import concurrent.futures
 import multiprocessing
 import os
 import statistics
-import sys
 import tempfile
 import time
 
 from clients.h2_client import Client, ConnectionLost
+from shared import processes, trial
 from shared.processes import Gateway
 from shared.verdicts import Verdicts
 from soak import offences
@@ -79,7 +79,7 @@ async def attack_once(
             await healthy.push()
         healthy.seconds.clear()
         offences.forget_peak(gateway.pid)
-        resident, descriptors = offences.peak_bytes(gateway.pid), offences.descriptors(gateway.pid)
+        resident, descriptors = offences.peak_bytes(gateway.pid), processes.descriptors(gateway.pid)
         offence = asyncio.get_running_loop().run_in_executor(offender, offend, attack.name, target)
         while not offence.done():
             await healthy.push()
@@ -104,10 +104,10 @@ async def attack_once(
         verdicts.check(name, growth < GROWTH_BYTES_MAX, f"it grew by {growth:,} bytes")
         verdicts.note(name, f"{growth / 1024 / 1024:.1f} MiB")
         deadline = time.monotonic() + DESCRIPTORS_SECONDS
-        while offences.descriptors(gateway.pid) > descriptors + DESCRIPTORS_SLACK and time.monotonic() < deadline:
+        while processes.descriptors(gateway.pid) > descriptors + DESCRIPTORS_SLACK and time.monotonic() < deadline:
             await healthy.push()
             await asyncio.sleep(rest)
-        left = offences.descriptors(gateway.pid) - descriptors
+        left = processes.descriptors(gateway.pid) - descriptors
         verdicts.check(f"{label}: descriptors return", left <= DESCRIPTORS_SLACK, f"{left} are left")
     finally:
         offender.shutdown()
@@ -131,17 +131,10 @@ def soak(program: str, _: argparse.Namespace) -> Verdicts:
     return run(program, offences.ATTACKS, ["tls", "h2c"], SCALE, is_timed=True)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--program", required=True, help="the wakegate to run")
-    parser.add_argument("--attack", required=True, choices=[attack.name for attack in offences.ATTACKS])
-    parser.add_argument("--transport", required=True, choices=["tls", "h2c"])
-    options = parser.parse_args()
+def short(program: str, options: argparse.Namespace) -> Verdicts:
     chosen = [attack for attack in offences.ATTACKS if attack.name == options.attack]
-    verdicts = run(options.program, chosen, [options.transport], 1, is_timed=False)
-    verdicts.print("attacks")
-    return 0 if verdicts.passed else 1
+    return run(program, chosen, [options.transport], 1, is_timed=False)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    trial.run("attacks", short, attack=[attack.name for attack in offences.ATTACKS], transport=["tls", "h2c"])

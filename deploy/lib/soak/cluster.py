@@ -23,7 +23,7 @@ from cluster.judge import Judge
 from cluster.ledger import Ledger
 from cluster.load import Load
 from cluster.proxy import ProxyProcess
-from shared.served_gateway import StartFailed
+from shared.processes import StartFailed
 from shared.verdicts import Verdicts
 from soak import disks
 

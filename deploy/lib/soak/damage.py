@@ -13,11 +13,11 @@ import re
 import shutil
 import signal
 import stat
-import sys
 import tempfile
 from dataclasses import dataclass
 
 from crash import ledger
+from shared import trial
 from shared.verdicts import Verdicts
 from soak import damage_catalogue
 from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
@@ -327,20 +327,6 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
     return verdicts
 
 
-def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--program", required=True, help="the wakegate to run")
-    parser.add_argument("--starts", type=int, default=24)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first damage, to repeat one")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    parser.add_argument("--verbose", action="store_true")
-    options = parser.parse_args()
-    print(f"      seed {options.seed}")
-    verdicts = soak(options.program, options)
-    verdicts.print("damage")
-    return 0 if verdicts.passed else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    # `first` is the number of the first damage, to repeat one.
+    trial.run("damage", soak, starts=24, first=0, verbose=False)

@@ -6,7 +6,8 @@ import functools
 import glob
 import os
 import subprocess
-import time
+
+from shared import waiting
 
 IMAGE_MEGABYTES, MEMORY_MEGABYTES = 512, 64
 # How each is made, and mounted: nothing shall reach the image by its own clock within a round, only what is synced.
@@ -77,11 +78,8 @@ class LoopFolder:
     def mount_again(self) -> None:
         subprocess.run(["umount", self.mount_point], check=True)
         self.is_mounted = False
-        until = time.monotonic() + RELEASE_SECONDS
-        while is_held(self.image):
-            if time.monotonic() > until:
-                raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
-            time.sleep(0.01)
+        if not waiting.until(lambda: not is_held(self.image), RELEASE_SECONDS):
+            raise RuntimeError(f"{self.image} is still mounted somewhere else, so no power was lost; unmount it")
         self.mount()
 
 

@@ -15,7 +15,8 @@ from clients.h2_client import Client
 from crash import driver
 from crash.ledger import Ledger
 from crash.load import Load, Sizes
-from shared.served_gateway import ServedGateway, StartFailed
+from shared.processes import StartFailed
+from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
 from soak import disks
 from soak.disks import MemoryFolder

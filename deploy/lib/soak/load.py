@@ -12,6 +12,7 @@ from clients import h2load
 from crash import driver
 from crash.ledger import Ledger
 from crash.load import Sizes
+from shared import processes
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
 
@@ -30,11 +31,8 @@ class Sample:
 
     @classmethod
     def of(cls, gateway: ServedGateway) -> "Sample":
-        with open(f"/proc/{gateway.pid}/statm", encoding="ascii") as file:
-            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        descriptors = len(os.listdir(f"/proc/{gateway.pid}/fd"))
-        files = [entry for entry in os.scandir(gateway.state) if entry.name.startswith("journal")]
-        return cls(resident, descriptors, sum(entry.stat().st_size for entry in files))
+        journal = sum(entry.stat().st_size for entry in os.scandir(gateway.state) if entry.name.startswith("journal"))
+        return cls(processes.resident_bytes(gateway.pid), processes.descriptors(gateway.pid), journal)
 
 
 async def work(run: driver.Crashes, seconds: float, rate: int, body: str, uris: str) -> list[Sample]:

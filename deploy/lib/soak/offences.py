@@ -1,6 +1,5 @@
 """Attacks on an HTTP/2 server: what each sends, and what has to come of it. Frames are written by hand."""
 
-import os
 import random
 import socket
 import ssl
@@ -428,7 +427,3 @@ def forget_peak(pid: int) -> None:
     with open(f"/proc/{pid}/clear_refs", "w", encoding="ascii") as file:
         # proc_pid_clear_refs(5): the peak is what is resident now.
         file.write("5")
-
-
-def descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import glob
 import os
 import random
 import shutil
@@ -13,6 +12,7 @@ import tempfile
 from crash import driver, ways
 from crash.ledger import Ledger
 from crash.load import Load, Sizes
+from shared import processes
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
 from soak.disks import LoopFolder
@@ -24,11 +24,7 @@ WITHOUT_SYNC = {"LD_PRELOAD": "libeatmydata.so"}
 
 def is_stopped(process: int) -> bool:
     """Whether every thread of a process stands still: a system call that was under way has ended then."""
-    for status in glob.glob(f"/proc/{process}/task/*/stat"):
-        with open(status, encoding="ascii", errors="replace") as file:
-            if file.read().rpartition(")")[2].split()[0] != "T":
-                return False
-    return True
+    return all(processes.statistics(f"{process}/task/{thread}")[0] == "T" for thread in os.listdir(f"/proc/{process}/task"))
 
 
 class PowerLosses(driver.Crashes):

@@ -2,12 +2,12 @@
 
 import argparse
 import hashlib
-import http.client
 import json
 import os
 import random
 import resource
 import shutil
+import signal
 import socket
 import socketserver
 import subprocess
@@ -17,175 +17,189 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from shared.transfer_agent import DEVICE, CountingGateway, TransferAgent, TransferServer, UnixConnection, digest
+from shared import processes, trial, waiting
+from shared.transfer_agent import DEVICE, TOPIC, Stage, UnixConnection, digest, digest_of
 from shared.verdicts import Verdicts
 from soak import transfers
 
 NOBODY = 65_534
-QUICK = ("--set", "retry.first=0.05", "--set", "retry.last=0.2")
+UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+# Nothing more can be written, as on a full disk; that can be taken back.
+FULL = (1, resource.RLIM_INFINITY)
 
 
-class Scene:
-    """A server, a gateway and an agent with one session `s`."""
+class Scene(Stage):
+    """A server, a gateway and an agent with one session `s`, and what is found of them."""
 
-    def __init__(self, program: str, *options: str, lose: float = 0.0):
-        self.folder = tempfile.mkdtemp(prefix="wakegate-scene-")
-        self.server = TransferServer(self.folder)
-        self.gateway = CountingGateway(lose, random.Random(1))
-        state, path = f"{self.folder}/state", f"{self.folder}/socket"
-        self.agent = TransferAgent(program, state, path, "--gateway", self.gateway.url, *QUICK, *options)
+    def __init__(self, program: str, verdicts: Verdicts, *options: str, lose: float = 0.0):
+        super().__init__(program, *options, lose=lose)
+        self.verdicts = verdicts
 
     def __enter__(self) -> "Scene":
-        self.agent.start()
-        self.agent.must("PUT", "/v1/sessions/s", {"device": DEVICE, "topic": "com.example.app"})
+        super().__enter__()
+        self.session(device=DEVICE, topic=TOPIC)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self.agent.process.poll() is None:
-            self.agent.kill()
-        self.gateway.stop()
-        self.server.stop()
-        shutil.rmtree(self.folder)
+    def session(self, **settings: object) -> None:
+        self.agent.must("PUT", "/v1/sessions/s", settings)
+
+    def submit(self, kind: str, path: str, **more: object) -> str:
+        url = path if path.startswith("http") else self.server.base + path
+        return self.agent.must("POST", "/v1/sessions/s/transfers", {"kind": kind, "url": url, **more})["transfer"]
 
     def download(self, path: str, **more: object) -> str:
-        url = path if path.startswith("http") else self.server.base + path
-        body = {"kind": "download", "url": url, **more}
-        return self.agent.must("POST", "/v1/sessions/s/transfers", body)["transfer"]
+        return self.submit("download", path, **more)
 
-    def shown(self, transfer: str) -> dict:
-        return self.agent.must("GET", f"/v1/sessions/s/transfers/{transfer}")
-
-    def until(self, transfer: str, holds, seconds: float = 120) -> dict:
+    def until(self, transfer: str, holds) -> dict:
         """Waits until something holds of a transfer; the transfer then."""
-        until = time.monotonic() + seconds
-        while not holds(found := self.shown(transfer)):
-            if time.monotonic() > until:
-                raise RuntimeError(f"it has not come to that: {found}")
-            time.sleep(0.02)
+        found: dict = {}
+
+        def has_come() -> bool:
+            found.update(self.agent.must("GET", f"/v1/sessions/s/transfers/{transfer}"))
+            return holds(found)
+
+        if not waiting.until(has_come):
+            raise RuntimeError(f"it has not come to that: {found}")
         return found
 
-    def ended(self, transfer: str, seconds: float = 120) -> dict:
-        return self.until(transfer, lambda found: found["state"] not in ("waiting", "running"), seconds)
+    def ended(self, transfer: str) -> dict:
+        return self.until(transfer, lambda found: found["state"] not in ("waiting", "running"))
 
-    def log(self) -> list[list]:
-        connection = http.client.HTTPConnection(self.server.base.removeprefix("http://"))
-        connection.request("GET", "/log")
-        return json.loads(connection.getresponse().read())
+    def compare(self, name: str, found: dict, content: str = "", **fields: object) -> dict:
+        """Compares a transfer's fields, of which `reason` is its error's, and the content's SHA-256 if given."""
+        told = {**found, "reason": (found["error"] or {}).get("reason")}
+        self.verdicts.equal(name, f"{found}", {field: told[field] for field in fields}, fields)
+        if content:
+            self.verdicts.equal(name, "the content", self.content(found["transfer"]), content)
+        return found
 
-    def commits(self) -> int:
-        """How often the agent has committed."""
-        return int(self.agent.ask("GET", "/metrics")[1].split("\nwakegate_transfers_commits_total ")[1].split("\n")[0])
+    def ends(self, name: str, path: str, options: dict | None = None, content: str = "", **fields: object) -> dict:
+        """Compares what a download has come to."""
+        return self.compare(name, self.ended(self.download(path, **(options or {}))), content, **fields)
 
-    def wait(self, holds) -> bool:
-        """Waits until something holds, at most two minutes."""
-        until = time.monotonic() + 120
-        while not holds() and time.monotonic() < until:
-            time.sleep(0.02)
-        return bool(holds())
+    def comes(self, name: str, holds) -> None:
+        """Checks that something holds within two minutes."""
+        self.verdicts.check(name, waiting.until(holds), "it does not come about")
 
-    def log_text(self) -> str:
-        """What the agent has logged."""
-        with open(self.agent.log_path, encoding="utf-8") as log:
-            return log.read()
+    def refused(self, name: str, expected: tuple[int, str], method: str, path: str, body: object = None) -> dict:
+        """Compares the status and the reason of an answer."""
+        status, told = self.agent.ask(method, path, body)
+        self.verdicts.equal(name, f"{told}", (status, told["reason"]), expected)
+        return told
+
+    def limit(self, bytes_max: tuple[int, int]) -> None:
+        """No file of the agent's may become longer."""
+        resource.prlimit(self.agent.pid, resource.RLIMIT_FSIZE, bytes_max)
+
+    def figure(self, name: str) -> int:
+        """A figure of the agent's metrics."""
+        return int(self.agent.ask("GET", "/metrics")[1].split(f"\nwakegate_transfers_{name} ")[1].split("\n")[0])
+
+    def is_healthy(self) -> bool:
+        return self.agent.ask("GET", "/healthz")[0] == 200
 
     def content(self, transfer: str) -> str:
         place = f"{self.folder}/{transfer}"
         self.agent.must("POST", f"/v1/sessions/s/transfers/{transfer}/take", {"to": place})
-        with open(place, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
+        return digest_of(place)
+
+    def woken(self) -> list[int]:
+        """For how many transfers each event is that the gateway was told of."""
+        return [count for _, _, count in self.gateway.events]
+
+    def follower(self, room: int | None = None) -> socket.socket:
+        """A connection that has asked for the session's events, and reads nothing by itself."""
+        follower = socket.socket(socket.AF_UNIX)
+        if room:
+            follower.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        follower.connect(self.agent.socket_path)
+        follower.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
+        return follower
+
+
+def has_unread(follower: socket.socket, event: str) -> None:
+    """Waits until an event is there to be read."""
+    waiting.until(lambda: f"event: {event}".encode() in follower.recv(65536, socket.MSG_PEEK))
+
+
+# What comes of downloads: how each is called, its path and options, and fields of what it has come to.
+ENDS = (
+    ("a lying length fails", "/entity/5000/d?lie=7", {}, {"reason": "WrongLength"}),
+    ("a wrong checksum fails", "/entity/5000/e", {"sha256": "0" * 64}, {"reason": "BadChecksum"}),
+    ("more than bytesMax fails", "/entity/5000/f", {"bytesMax": 4999}, {"reason": "TooLarge"}),
+    ("a 404 is final", "/entity/1/g?status=404", {}, {"status": 404, "attempts": 1}),
+    ("redirects have an end", "/entity/1/j?loop=1", {}, {"reason": "TooManyRedirects"}),
+    ("a redirect to a file is refused", "/entity/1/k?redirect=file:///etc/passwd", {}, {"reason": "ForbiddenProtocol"}),
+)
 
 
 def entities(program: str, verdicts: Verdicts) -> None:
-    with Scene(program) as scene:
-        cut = scene.download("/entity/300000/a?cut=100000")
-        found = scene.ended(cut)
-        verdicts.equal("what is cut is gone on with", f"{found}", (found["state"], found["attempts"]), ("finished", 3))
-        verdicts.equal("what is cut is gone on with", "the content", scene.content(cut), digest(300_000, "a"))
-        ranges = [line[2] for line in scene.log() if "cut=100000" in line[1]]
-        verdicts.equal("what is cut is gone on with", "the ranges", ranges, [None, "bytes=100000-", "bytes=200000-"])
-        changed = scene.download("/entity/300000/b?cut=200000&change=1")
-        found = scene.ended(changed)
-        verdicts.equal("a changed entity begins anew", f"{found}", found["state"], "finished")
-        verdicts.equal("a changed entity begins anew", "content", scene.content(changed), digest(300_000, "bTrue"))
+    with Scene(program, verdicts) as scene:
+        name, path = "what is cut is gone on with", "/entity/300000/a?cut=100000"
+        scene.ends(name, path, content=digest(300_000, "a"), state="finished", attempts=3)
+        ranges = [line[2] for line in scene.server.ask("/log") if "cut=100000" in line[1]]
+        verdicts.equal(name, "the ranges", ranges, [None, "bytes=100000-", "bytes=200000-"])
+        changed = digest(300_000, "bTrue")
+        scene.ends("a changed entity begins anew", "/entity/300000/b?cut=200000&change=1", None, changed, state="finished")
         plain = scene.download("/entity/400000/c?noranges=1&rate=400000")
         scene.until(plain, lambda now: now["bytes"] > 50_000)
         scene.agent.kill()
         scene.agent.start()
         found = scene.ended(plain)
-        verdicts.equal("a server without ranges begins anew", f"{found}", found["state"], "finished")
-        verdicts.equal("a server without ranges begins anew", "content", scene.content(plain), digest(400_000, "c"))
-        verdicts.equal("an agent's end is no attempt", f"{found}", found["attempts"], 1)
-        lying = scene.ended(scene.download("/entity/5000/d?lie=7"))
-        verdicts.equal("a lying length fails", f"{lying}", (lying["error"] or {}).get("reason"), "WrongLength")
-        wrong = scene.ended(scene.download("/entity/5000/e", sha256="0" * 64))
-        verdicts.equal("a wrong checksum fails", f"{wrong}", (wrong["error"] or {}).get("reason"), "BadChecksum")
-        large = scene.ended(scene.download("/entity/5000/f", bytesMax=4999))
-        verdicts.equal("more than bytesMax fails", f"{large}", (large["error"] or {}).get("reason"), "TooLarge")
-        missing = scene.ended(scene.download("/entity/1/g?status=404"))
-        verdicts.equal("a 404 is final", f"{missing}", (missing["status"], missing["attempts"]), (404, 1))
-        served = f"{scene.server.base}".replace("127.0.0.1", "localhost")
-        away = scene.download(
-            f"/entity/1/h?redirect={served}/entity/7/i", headers={"authorization": "Bearer secret", "x-other": "1"}
-        )
-        scene.ended(away)
-        told = {line[1].split("?")[0]: line[3] for line in scene.log()}
-        verdicts.equal("authorization goes to no other host", "here", told.get("/entity/1/h"), "Bearer secret")
-        verdicts.equal("authorization goes to no other host", "there", told.get("/entity/7/i", ""), None)
-        loop = scene.ended(scene.download("/entity/1/j?loop=1"))
-        verdicts.equal("redirects have an end", f"{loop}", loop["error"]["reason"], "TooManyRedirects")
-        file = scene.ended(scene.download("/entity/1/k?redirect=file:///etc/passwd"))
-        verdicts.equal("a redirect to a file is refused", f"{file}", file["error"]["reason"], "ForbiddenProtocol")
-        scene.agent.must("PUT", "/v1/sessions/s", {"requestTimeout": 1})
-        stalled = scene.download("/entity/100000/l?stall=30")
-        found = scene.until(stalled, lambda now: now["attempts"] >= 1)
-        verdicts.equal("a silent server is left", f"{found}", found["error"]["reason"], "ConnectionFailed")
-        verdicts.equal("SIGTERM ends it in order", "the status", scene.agent.stop(), 0)
+        scene.compare("a server without ranges begins anew", found, digest(400_000, "c"), state="finished")
+        scene.compare("an agent's end is no attempt", found, attempts=1)
+        for name, path, options, fields in ENDS:
+            scene.ends(name, path, options, **fields)
+        served = scene.server.base.replace("127.0.0.1", "localhost")
+        headers = {"authorization": "Bearer secret", "x-other": "1"}
+        scene.ended(scene.download(f"/entity/1/h?redirect={served}/entity/7/i", headers=headers))
+        told = {line[1].split("?")[0]: line[3] for line in scene.server.ask("/log")}
+        found = (told.get("/entity/1/h"), told.get("/entity/7/i", ""))
+        verdicts.equal("authorization goes to no other host", "here and there", found, ("Bearer secret", None))
+        scene.session(requestTimeout=1)
+        found = scene.until(scene.download("/entity/100000/l?stall=30"), lambda now: now["attempts"] >= 1)
+        scene.compare("a silent server is left", found, reason="ConnectionFailed")
+        verdicts.equal("SIGTERM ends it in order", "the status", scene.agent.end(signal.SIGTERM), 0)
         kept = b""
         for name in ("transfers.sqlite", "transfers.sqlite-wal"):
-            if os.path.exists(f"{scene.folder}/state/{name}"):
-                with open(f"{scene.folder}/state/{name}", "rb") as file:
+            if os.path.exists(f"{scene.agent.state}/{name}"):
+                with open(f"{scene.agent.state}/{name}", "rb") as file:
                     kept += file.read()
         there = b"/entity/300000/a" in kept and b"Bearer secret" not in kept
         verdicts.check("secrets go with their transfer", there, "the store has them")
 
 
-class RawServer:
+class RawServer(socketserver.ThreadingTCPServer):
     """Answers each path with bytes that no good server sends; remembers the header fields of every request."""
 
-    def __init__(self):
+    daemon_threads = True
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            path = self.rfile.readline().split(b" ")[1].decode()
+            fields: dict[str, str] = {}
+            while (line := self.rfile.readline().decode("latin-1").strip()) != "":
+                name, value = line.split(":", 1)
+                fields[name.lower()] = value.strip()
+            self.server.requests.append(fields)
+            self.rfile.read(int(fields.get("content-length", 0)))
+            answer = self.server.answers[path]
+            try:
+                for part in answer(fields) if callable(answer) else [answer]:
+                    self.wfile.write(part.encode("latin-1"))
+            except OSError:
+                pass
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), self.Handler)
         self.answers: dict[str, object] = {}
         self.requests: list[dict[str, str]] = []
-        raw = self
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                path = self.rfile.readline().split(b" ")[1].decode()
-                fields: dict[str, str] = {}
-                while (line := self.rfile.readline().decode("latin-1").strip()) != "":
-                    name, value = line.split(":", 1)
-                    fields[name.lower()] = value.strip()
-                raw.requests.append(fields)
-                self.rfile.read(int(fields.get("content-length", 0)))
-                answer = raw.answers[path]
-                try:
-                    for part in answer(fields) if callable(answer) else [answer]:
-                        self.wfile.write(part.encode("latin-1"))
-                except OSError:
-                    pass
-
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads = True
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def __enter__(self) -> "RawServer":
-        return self
+        self.base = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        self.shutdown()
+        self.server_close()
 
 
 def answer(status: str, body: str = "", *fields: str) -> str:
@@ -197,7 +211,7 @@ SECRETS = ("authorization", "cookie", "private-token", "x-amz-security-token", "
 
 def servers(program: str, verdicts: Verdicts) -> None:
     """Servers that do what they should not."""
-    with Scene(program) as scene, RawServer() as raw, RawServer() as other:
+    with Scene(program, verdicts) as scene, RawServer() as raw, RawServer() as other:
 
         def mixed(fields: dict[str, str]) -> list[str]:
             # Knows ranges, and not If-Range; what is there is another after the first answer, of the same length.
@@ -208,197 +222,159 @@ def servers(program: str, verdicts: Verdicts) -> None:
             whole = answer("200 OK", "B" * 50_000, 'ETag: "two"')
             return [whole] if len(raw.requests) > 1 else [whole.replace("two", "one").replace("B", "A")[:-30_000]]
 
-        raw.answers["/mixed"] = mixed
-        found = scene.ended(scene.download(raw.base + "/mixed"))
-        whole = scene.content(found["transfer"]) == hashlib.sha256(b"B" * 50_000).hexdigest()
-        verdicts.check("parts of two entities make no file", whole, f"{found}")
-
-        other.answers["/there"] = answer("200 OK", "there")
-        raw.answers["/away"] = answer("302 Found", "", f"Location: {other.base}/there")
-        fields = dict.fromkeys(SECRETS, "s3cret") | {"accept": "text/plain"}
-        found = scene.ended(scene.download(raw.base + "/away", headers=fields))
-        told = [name for name in fields if name in other.requests[-1]]
-        verdicts.equal("no secret goes to another host", f"{found}", told, ["accept"])
-
-        raw.answers["/spaced"] = answer("302 Found", "", f"Location: {raw.base}/a film")
-        raw.answers["/a%20film"] = answer("200 OK", "film")
-        found = scene.ended(scene.download(raw.base + "/spaced"))
-        verdicts.equal("a redirect with a space is followed", f"{found}", found["state"], "finished")
-
-        raw.answers["/busy"] = answer("503 Busy", "x" * 200_000, "Retry-After: 3600")
-        found = scene.until(scene.download(raw.base + "/busy"), lambda now: now["attempts"] == 1)
-        wait = found["nextAttemptAt"] / 1000 - time.time()
-        verdicts.check("a busy server is left alone, however long its answer", wait > 3000, f"{wait} s")
-
-        raw.answers["/odd"] = "HTTP/1.1 200 OK\r\nContent-Length: 0x10\r\n\r\n0123456789abcdef"
-        found = scene.ended(scene.download(raw.base + "/odd"))
-        verdicts.equal("a length that is none fails", f"{found}", (found["error"] or {}).get("reason"), "WrongLength")
-
         def endless(_: dict[str, str]):
             yield "HTTP/1.1 200 OK\r\n\r\n"
             while True:
                 yield "x" * 65_536
 
-        raw.answers["/endless"] = endless
+        other.answers["/there"] = answer("200 OK", "there")
+        raw.answers = {
+            "/mixed": mixed,
+            "/away": answer("302 Found", "", f"Location: {other.base}/there"),
+            "/spaced": answer("302 Found", "", f"Location: {raw.base}/a film"),
+            "/a%20film": answer("200 OK", "film"),
+            "/busy": answer("503 Busy", "x" * 200_000, "Retry-After: 3600"),
+            "/odd": "HTTP/1.1 200 OK\r\nContent-Length: 0x10\r\n\r\n0123456789abcdef",
+            "/endless": endless,
+        }
+        whole = hashlib.sha256(b"B" * 50_000).hexdigest()
+        scene.ends("parts of two entities make no file", raw.base + "/mixed", content=whole)
+        fields = dict.fromkeys(SECRETS, "s3cret") | {"accept": "text/plain"}
+        found = scene.ended(scene.download(raw.base + "/away", headers=fields))
+        told = [name for name in fields if name in other.requests[-1]]
+        verdicts.equal("no secret goes to another host", f"{found}", told, ["accept"])
+        scene.ends("a redirect with a space is followed", raw.base + "/spaced", state="finished")
+        found = scene.until(scene.download(raw.base + "/busy"), lambda now: now["attempts"] == 1)
+        wait = found["nextAttemptAt"] / 1000 - time.time()
+        verdicts.check("a busy server is left alone, however long its answer", wait > 3000, f"{wait} s")
+        scene.ends("a length that is none fails", raw.base + "/odd", reason="WrongLength")
         path = f"{scene.folder}/up"
         with open(path, "wb") as file:
             file.write(b"u" * 100_000)
-        body = {"kind": "upload", "url": raw.base + "/endless", "file": path}
-        found = scene.ended(scene.agent.must("POST", "/v1/sessions/s/transfers", body)["transfer"])
-        verdicts.equal("an upload does not wait for an answer's end", f"{found}", found["state"], "finished")
+        found = scene.ended(scene.submit("upload", raw.base + "/endless", file=path))
+        scene.compare("an upload does not wait for an answer's end", found, state="finished")
 
 
 def states(program: str, verdicts: Verdicts) -> None:
     """What a state folder may come to, and what callers are told of it."""
-    with Scene(program) as scene:
-        found = scene.ended(scene.download("/entity/1000/a"))
-        place = f"/v1/sessions/s/transfers/{found['transfer']}"
-        status, told = scene.agent.ask("POST", f"{place}/take", {"to": f"{scene.agent.state}/lock", "replace": True})
-        verdicts.equal("nothing is taken into the state folder", f"{told}", (status, told["reason"]), (400, "BadPath"))
-        body = {"to": scene.agent.socket_path, "replace": True}
-        status, told = scene.agent.ask("POST", f"{place}/take", body)
-        verdicts.equal("no file takes the place of a socket", f"{told}", (status, told["reason"]), (400, "BadPath"))
-        events = Events(scene, "s")
+    with Scene(program, verdicts) as scene:
+        place = f"/v1/sessions/s/transfers/{scene.ended(scene.download('/entity/1000/a'))['transfer']}"
+        for name, path in (
+            ("nothing is taken into the state folder", f"{scene.agent.state}/lock"),
+            ("no file takes the place of a socket", scene.agent.socket_path),
+        ):
+            scene.refused(name, (400, "BadPath"), "POST", f"{place}/take", {"to": path, "replace": True})
+        events = Events(scene)
         cancelled = scene.download("/entity/4000000/c?rate=400000")
         scene.agent.must("DELETE", f"/v1/sessions/s/transfers/{cancelled}")
         events.until("idle")
         events.close()
         connection = UnixConnection(scene.agent.socket_path)
         connection.request("PATCH", "/v1/sessions/s")
-        refusal = connection.getresponse()
-        allowed = sorted((refusal.getheader("allow") or "").split(", "))
+        allowed = sorted((connection.getresponse().getheader("allow") or "").split(", "))
         verdicts.equal("a 405 names what is allowed", "the methods", allowed, ["DELETE", "GET", "PUT"])
         connection.close()
-        # As on a full disk: what is asked is answered, with what there is or why it cannot be told.
-        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        # What is asked is answered, with what there is or why it cannot be told.
+        scene.limit(FULL)
         scene.agent.ask("PUT", "/v1/sessions/t", {})
         for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
             verdicts.equal("nobody waits for a full disk", path, scene.agent.ask("GET", path)[0], 507)
         fault = scene.agent.must("GET", "/v1/status")["storeFault"]
         verdicts.check("the status says that the disk is full", bool(fault), f"{fault}")
-        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, unlimited)
-        while scene.agent.ask("GET", "/healthz")[0] != 200:
-            time.sleep(0.02)
+        scene.limit(UNLIMITED)
+        waiting.until(scene.is_healthy)
         for name in os.listdir(f"{scene.agent.state}/files"):
             os.unlink(f"{scene.agent.state}/files/{name}")
-        status, told = scene.agent.ask("POST", f"{place}/take", {"to": f"{scene.folder}/gone"})
-        verdicts.equal("a file that is gone is told", f"{told}", (status, told["reason"]), (410, "FileGone"))
+        gone = {"to": f"{scene.folder}/gone"}
+        scene.refused("a file that is gone is told", (410, "FileGone"), "POST", f"{place}/take", gone)
         scene.ended(scene.download("/entity/1000/b"))
-        scene.agent.stop()
+        scene.agent.end(signal.SIGTERM)
         for name in os.listdir(scene.agent.state):
             if name.startswith("transfers.sqlite"):
                 os.unlink(f"{scene.agent.state}/{name}")
+        name = "files are not lost with their database"
         try:
             scene.agent.start()
-            verdicts.check("files are not lost with their database", False, "the agent started")
-        except RuntimeError as refused:
-            verdicts.check("files are not lost with their database", "put the one back" in str(refused), f"{refused}")
-        left = len(os.listdir(f"{scene.agent.state}/files"))
-        verdicts.equal("files are not lost with their database", "files", left, 1)
+            verdicts.check(name, False, "the agent started")
+        except processes.StartFailed as refused:
+            verdicts.check(name, "put the one back" in str(refused), f"{refused}")
+        verdicts.equal(name, "files", len(os.listdir(f"{scene.agent.state}/files")), 1)
 
 
 def readers(program: str, verdicts: Verdicts) -> None:
     """Lists that are longer than one answer, and who follows without reading."""
-    with Scene(program) as scene:
-        idle = socket.socket(socket.AF_UNIX)
-        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        idle.connect(scene.agent.socket_path)
-        idle.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
+    with Scene(program, verdicts) as scene:
+        idle = scene.follower(room=4096)
         missing = scene.server.base + "/entity/1/a?status=404&" + "q" * 8000
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(scene.download, [missing] * 200))
         scene.agent.wait_until_ended("s")
         # What is written next finds that it has read nothing.
-        until = time.monotonic() + 120
-        while "wakegate_transfers_listeners 0" not in scene.agent.ask("GET", "/metrics")[1]:
-            if time.monotonic() > until:
-                break
-            scene.ended(scene.download("/entity/1/b"))
-        left = "wakegate_transfers_listeners 0" in scene.agent.ask("GET", "/metrics")[1]
-        verdicts.check("who does not read is left", left, "it is still followed")
-        until = time.monotonic() + 120
-        while not scene.gateway.events and time.monotonic() < until:
-            time.sleep(0.02)
-        verdicts.check("who did not read is woken", bool(scene.gateway.events), "nobody was woken")
+        scene.comes(
+            "who does not read is left",
+            lambda: scene.figure("listeners") == 0 or scene.ended(scene.download("/entity/1/b")) is None,
+        )
+        scene.comes("who did not read is woken", lambda: scene.gateway.events)
         idle.close()
         with ThreadPoolExecutor(8) as pool:
             # A control character takes six in JSON: more than the 8 MiB of a page.
             list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 1600))
         seen: list[str] = []
         pages, after = 0, ""
-        while True:
+        while after is not None:
             page = scene.agent.must("GET", f"/v1/sessions/s/transfers?limit=10000{after}")
             pages += 1
             seen += [transfer["transfer"] for transfer in page["transfers"]]
-            if page["next"] is None:
-                break
-            after = f"&after={page['next']}"
+            after = page["next"] and f"&after={page['next']}"
         counts = scene.agent.must("GET", "/v1/sessions/s")["transfers"]
         verdicts.equal("a long list comes in pages", f"{pages}", len(set(seen)), sum(counts.values()))
         verdicts.check("a long list comes in pages", pages > 1 and len(seen) == len(set(seen)), f"{pages} pages")
 
 
 def uploads(program: str, verdicts: Verdicts) -> None:
-    with Scene(program) as scene:
+    with Scene(program, verdicts) as scene:
         path = f"{scene.folder}/up"
         with open(path, "wb") as file:
             file.write(random.Random(5).randbytes(3_000_000))
-        for target in ("/upload/a", "/upload/b?redirect=/upload/c"):
-            body = {"kind": "upload", "url": scene.server.base + target, "file": path}
-            found = scene.ended(scene.agent.must("POST", "/v1/sessions/s/transfers", body)["transfer"])
-            verdicts.equal("an upload arrives", f"{found}", (found["state"], found["bytes"]), ("finished", 3_000_000))
-        for name in ("a", "c"):
-            connection = http.client.HTTPConnection(scene.server.base.removeprefix("http://"))
-            connection.request("GET", f"/upload/{name}")
-            told = json.loads(connection.getresponse().read())
-            with open(path, "rb") as file:
-                sent = hashlib.sha256(file.read()).hexdigest()
-            verdicts.equal("an upload arrives", name, (told or {}).get("sha256"), sent)
-        body = {"kind": "upload", "url": scene.server.base + "/upload/d", "file": path + ".missing"}
-        found = scene.ended(scene.agent.must("POST", "/v1/sessions/s/transfers", body)["transfer"])
-        verdicts.equal("a file that is not there", f"{found}", found["error"]["reason"], "FileUnreadable")
+        for target, name in (("/upload/a", "a"), ("/upload/b?redirect=/upload/c", "c")):
+            found = scene.ended(scene.submit("upload", target, file=path))
+            scene.compare("an upload arrives", found, state="finished", bytes=3_000_000)
+            told = (scene.server.ask(f"/upload/{name}") or {}).get("sha256")
+            verdicts.equal("an upload arrives", name, told, digest_of(path))
+        found = scene.ended(scene.submit("upload", "/upload/d", file=path + ".missing"))
+        scene.compare("a file that is not there", found, reason="FileUnreadable")
 
 
 def space(program: str, verdicts: Verdicts) -> None:
-    with Scene(program, "--set", "limits.stateBytes=1000000") as scene:
-        found = scene.ended(scene.download("/entity/1200000/a"))
-        verdicts.equal("what does not fit fails at once", f"{found}", found["error"]["reason"], "NoSpace")
+    with Scene(program, verdicts, "--set", "limits.stateBytes=1000000") as scene:
+        found = scene.ends("what does not fit fails at once", "/entity/1200000/a", reason="NoSpace")
         verdicts.check("the missing bytes are told", "200000" in found["error"]["message"], f"{found['error']}")
-        found = scene.ended(scene.download("/entity/900000/b"))
-        verdicts.equal("what fits is taken", f"{found}", found["state"], "finished")
-    with Scene(program) as scene:
+        scene.ends("what fits is taken", "/entity/900000/b", state="finished")
+    with Scene(program, verdicts) as scene:
         # A write beyond the limit fails as on a full disk.
-        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
-        found = scene.ended(scene.download("/entity/3000000/c"))
-        verdicts.equal("a disk that fills up is told", f"{found}", found["error"]["reason"], "NoSpace")
-        found = scene.ended(scene.download("/entity/1000000/d"))
-        verdicts.equal("what fits goes on", f"{found}", found["state"], "finished")
-    with Scene(program) as scene:
-        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+        scene.limit((2_000_000, 2_000_000))
+        scene.ends("a disk that fills up is told", "/entity/3000000/c", reason="NoSpace")
+        scene.ends("what fits goes on", "/entity/1000000/d", state="finished")
+    with Scene(program, verdicts) as scene:
+        scene.limit(FULL)
         # The first finds out, the second is refused at once; neither waits for space, and neither is done later.
         body = {"kind": "download", "url": scene.server.base + "/entity/10/d"}
         for _ in range(2):
-            status, told = scene.agent.ask("POST", "/v1/sessions/s/transfers", body)
-            verdicts.equal("what cannot be stored is refused", f"{told}", (status, told["reason"]), (507, "NoSpace"))
+            name = "what cannot be stored is refused"
+            scene.refused(name, (507, "NoSpace"), "POST", "/v1/sessions/s/transfers", body)
         verdicts.equal("a full disk is no health", "the status", scene.agent.ask("GET", "/healthz")[0], 503)
-        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        resource.prlimit(scene.agent.process.pid, resource.RLIMIT_FSIZE, unlimited)
-        until = time.monotonic() + 120
-        while scene.agent.ask("GET", "/healthz")[0] != 200 and time.monotonic() < until:
-            time.sleep(0.02)
+        scene.limit(UNLIMITED)
+        waiting.until(scene.is_healthy)
         verdicts.equal("what was refused is not done later", "transfers", scene.agent.transfers("s"), [])
-        verdicts.equal("with space all goes on", "state", scene.ended(scene.download("/entity/10/d"))["state"], "finished")
-    with Scene(program) as scene:
-        shutil.rmtree(f"{scene.folder}/state/files")
-        found = scene.ended(scene.download("/entity/100000/e"))
-        verdicts.equal("a folder that has vanished is made again", f"{found}", found["state"], "finished")
-        whole = scene.content(found["transfer"]) == digest(100_000, "e")
-        verdicts.check("a folder that has vanished is made again", whole, "the content is another")
+        scene.ends("with space all goes on", "/entity/10/d", state="finished")
+    with Scene(program, verdicts) as scene:
+        shutil.rmtree(f"{scene.agent.state}/files")
+        content = digest(100_000, "e")
+        scene.ends("a folder that has vanished is made again", "/entity/100000/e", None, content, state="finished")
 
 
 def callers(program: str, verdicts: Verdicts) -> None:
-    with Scene(program) as scene:
+    with Scene(program, verdicts) as scene:
         mode = os.stat(scene.agent.socket_path).st_mode & 0o777
         verdicts.equal("the socket is its user's alone", "the mode", mode, 0o600)
         second = subprocess.run(scene.agent.command, capture_output=True, text=True, timeout=60)
@@ -423,27 +399,21 @@ def callers(program: str, verdicts: Verdicts) -> None:
         refused = " 403 " in asked.stdout.split("\r\n")[0] + " "
         verdicts.check("another user's caller is refused", refused, f"{asked.stdout} {asked.stderr}")
         # Lines are written by a thread of their own.
-        until = time.monotonic() + 120
-        while not (is_logged := f"callerRefused user={NOBODY}" in scene.log_text()) and time.monotonic() < until:
-            time.sleep(0.02)
-        verdicts.check("another user's caller is logged", is_logged, "no line")
+        scene.comes("another user's caller is logged", lambda: f"callerRefused user={NOBODY}" in scene.agent.errors())
 
 
 def followers(program: str, verdicts: Verdicts) -> None:
     """Followers and connections of one user, as many as there may be and one more."""
-    with Scene(program, "--set", "limits.followers=3") as scene:
-        events = [Events(scene, "s") for _ in range(3)]
-        status, told = scene.agent.ask("GET", "/v1/sessions/s/events")
-        found = (status, told["reason"])
-        verdicts.equal("there are so many followers of a user", f"{told}", found, (429, "TooManyStreams"))
+    with Scene(program, verdicts, "--set", "limits.followers=3") as scene:
+        events = [Events(scene) for _ in range(3)]
+        name = "there are so many followers of a user"
+        told = scene.refused(name, (429, "TooManyStreams"), "GET", "/v1/sessions/s/events")
         verdicts.check("the limit is named", "limits.followers" in told["message"], f"{told}")
-        is_logged = scene.wait(lambda: "limitMet limit=limits.followers" in scene.log_text())
-        verdicts.check("the limit is logged", is_logged, "no line")
+        scene.comes("the limit is logged", lambda: "limitMet limit=limits.followers" in scene.agent.errors())
         verdicts.equal("status requests still succeed", "the status", scene.agent.ask("GET", "/v1/status")[0], 200)
         events.pop().close()
-        followed = scene.wait(lambda: "wakegate_transfers_listeners 2" in scene.agent.ask("GET", "/metrics")[1])
-        verdicts.check("who leaves makes room", followed, "it is still followed")
-        events.append(Events(scene, "s"))
+        scene.comes("who leaves makes room", lambda: scene.figure("listeners") == 2)
+        events.append(Events(scene))
         # Connections that ask once and stay.
         held, status = [], 200
         while status == 200 and len(held) < 2000:
@@ -455,25 +425,22 @@ def followers(program: str, verdicts: Verdicts) -> None:
         verdicts.equal("there are so many connections of a user", f"{told}", status, 429)
         for connection in held[:2]:
             connection.close()
-        answered = scene.wait(lambda: scene.agent.ask("GET", "/v1/status")[0] == 200)
-        verdicts.check("a connection that is closed makes room", answered, "no answer")
-        for connection in held:
-            connection.close()
-        for follower in events:
-            follower.close()
+        scene.comes("a connection that is closed makes room", lambda: scene.agent.ask("GET", "/v1/status")[0] == 200)
+        for each in (*held, *events):
+            each.close()
 
 
 class Events:
-    """Follows a session's events."""
+    """Follows the session's events."""
 
-    def __init__(self, scene: Scene, session: str):
+    def __init__(self, scene: Scene):
         self.connection = UnixConnection(scene.agent.socket_path)
-        self.connection.request("GET", f"/v1/sessions/{session}/events")
+        self.connection.request("GET", "/v1/sessions/s/events")
         self.answer = self.connection.getresponse()
         self.events: list[tuple[str, dict]] = []
         self.read()
 
-    def read(self) -> tuple[str, dict]:
+    def read(self) -> str:
         name = ""
         while True:
             line = self.answer.readline().decode().rstrip("\n")
@@ -482,10 +449,10 @@ class Events:
             elif line.startswith("data: "):
                 self.events.append((name, json.loads(line[6:])))
                 self.answer.readline()
-                return self.events[-1]
+                return name
 
     def until(self, name: str) -> None:
-        while self.read()[0] != name:
+        while self.read() != name:
             pass
 
     def close(self) -> None:
@@ -494,18 +461,16 @@ class Events:
 
 
 def sessions(program: str, verdicts: Verdicts) -> None:
-    with Scene(program, lose=0.9) as scene:
+    with Scene(program, verdicts, lose=0.9) as scene:
         for _ in range(3):
             scene.download("/entity/1000/a")
         scene.agent.wait_until_ended("s")
-        until = time.monotonic() + 120
-        while scene.agent.must("GET", "/v1/status")["outbox"]["waiting"] and time.monotonic() < until:
-            time.sleep(0.05)
-        told = sum(count for _, _, count in scene.gateway.events)
-        verdicts.equal("an event that is told again counts once", f"{scene.gateway.events}", told, 3)
-        verdicts.check("an event that is told again counts once", scene.gateway.requests > 1, "it was told once only")
-    with Scene(program) as scene:
-        events = Events(scene, "s")
+        waiting.until(lambda: scene.agent.must("GET", "/v1/status")["outbox"]["waiting"] == 0)
+        name = "an event that is told again counts once"
+        verdicts.equal(name, f"{scene.gateway.events}", sum(scene.woken()), 3)
+        verdicts.check(name, scene.gateway.requests > 1, "it was told once only")
+    with Scene(program, verdicts) as scene:
+        events = Events(scene)
         scene.download("/entity/400000/a?rate=400000")
         events.until("idle")
         names = [name for name, _ in events.events]
@@ -514,51 +479,11 @@ def sessions(program: str, verdicts: Verdicts) -> None:
         verdicts.check("progress grows", len(progress) >= 2 and progress == sorted(set(progress)), f"{progress}")
         verdicts.equal("who follows is not woken", "events", scene.gateway.events, [])
         events.close()
-        until = time.monotonic() + 120
-        while scene.agent.ask("GET", "/metrics")[1].find("wakegate_transfers_listeners 0") < 0:
-            if time.monotonic() > until:
-                raise RuntimeError("the follower is still there")
-            time.sleep(0.02)
-        follower = socket.socket(socket.AF_UNIX)
-        follower.connect(scene.agent.socket_path)
-        follower.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
-        while b"event: state" not in follower.recv(4096, socket.MSG_PEEK):
-            time.sleep(0.02)
-        scene.download("/entity/10/unread")
-        while b"event: idle" not in follower.recv(65536, socket.MSG_PEEK):
-            time.sleep(0.02)
-        verdicts.equal("who has the end before it is not woken", "events", scene.gateway.events, [])
-        follower.close()
-        until = time.monotonic() + 120
-        while not scene.gateway.events and time.monotonic() < until:
-            time.sleep(0.02)
-        told = [count for _, _, count in scene.gateway.events]
-        verdicts.equal("who dies with the end unread is woken for it", "events", told, [1])
-        for is_read in (False, True):
-            scene.gateway.events.clear()
-            follower = socket.socket(socket.AF_UNIX)
-            follower.connect(scene.agent.socket_path)
-            follower.sendall(b"GET /v1/sessions/s/events HTTP/1.1\r\nhost: a\r\n\r\n")
-            while b"event: state" not in follower.recv(4096, socket.MSG_PEEK):
-                time.sleep(0.02)
-            transfer = scene.download("/entity/10/both")
-            while b"event: idle" not in follower.recv(65536, socket.MSG_PEEK):
-                time.sleep(0.02)
-            if is_read:
-                follower.recv(65536)
-                commits = scene.commits()
-                scene.wait(lambda before=commits: scene.commits() > before)
-            scene.agent.kill()
-            follower.close()
-            scene.agent.start()
-            scene.ended(transfer)
-            if not is_read:
-                scene.wait(lambda: scene.gateway.events)
-            told = [count for _, _, count in scene.gateway.events]
-            check = "a follower that dies with the agent is woken for an end that it has not read"
-            verdicts.equal(check, f"read: {is_read}", told, [] if is_read else [1])
+        if not waiting.until(lambda: scene.figure("listeners") == 0):
+            raise RuntimeError("the follower is still there")
+        ends_unread(scene)
         scene.gateway.events.clear()
-        scene.agent.must("PUT", "/v1/sessions/s", {"sendsLaunchEvents": False})
+        scene.session(sendsLaunchEvents=False)
         scene.ended(scene.download("/entity/10/b"))
         verdicts.equal("who asks for no events is not woken", "events", scene.gateway.events, [])
         shown = scene.agent.transfers("s")
@@ -566,47 +491,78 @@ def sessions(program: str, verdicts: Verdicts) -> None:
         cancelled = scene.download("/entity/4000000/c?rate=400000")
         scene.until(cancelled, lambda now: now["bytes"] > 100_000)
         scene.agent.must("DELETE", f"/v1/sessions/s/transfers/{cancelled}?keep=1")
-        verdicts.equal("a cancelled transfer is cancelled", "state", scene.shown(cancelled)["state"], "cancelled")
-        scene.log()
+        scene.compare("a cancelled transfer is cancelled", scene.ended(cancelled), state="cancelled")
+        scene.server.ask("/log")
         again = scene.download("/entity/4000000/c?rate=400000")
         scene.until(again, lambda now: now["bytes"] > 200_000)
-        ranges = [line[2] for line in scene.log() if "/4000000/" in line[1]]
+        ranges = [line[2] for line in scene.server.ask("/log") if "/4000000/" in line[1]]
         verdicts.check("what was kept is gone on with", bool(ranges and ranges[0]), f"{ranges}")
         scene.agent.must("DELETE", "/v1/sessions/s")
         status, _ = scene.agent.ask("GET", "/v1/sessions/s")
         verdicts.equal("a session that is deleted is gone", "status", status, 404)
-        verdicts.equal("its files are gone", "files", os.listdir(f"{scene.folder}/state/files"), [])
+        verdicts.equal("its files are gone", "files", os.listdir(f"{scene.agent.state}/files"), [])
+
+
+def ends_unread(scene: Scene) -> None:
+    """Followers who have the end of a transfer before them, read or not, and go; with the agent or alone."""
+    follower = scene.follower()
+    has_unread(follower, "state")
+    scene.download("/entity/10/unread")
+    has_unread(follower, "idle")
+    scene.verdicts.equal("who has the end before it is not woken", "events", scene.gateway.events, [])
+    follower.close()
+    waiting.until(lambda: scene.gateway.events)
+    scene.verdicts.equal("who dies with the end unread is woken for it", "events", scene.woken(), [1])
+    for is_read in (False, True):
+        scene.gateway.events.clear()
+        follower = scene.follower()
+        has_unread(follower, "state")
+        transfer = scene.download("/entity/10/both")
+        has_unread(follower, "idle")
+        if is_read:
+            follower.recv(65536)
+            commits = scene.figure("commits_total")
+            waiting.until(lambda before=commits: scene.figure("commits_total") > before)
+        scene.agent.kill()
+        follower.close()
+        scene.agent.start()
+        scene.ended(transfer)
+        if not is_read:
+            waiting.until(lambda: scene.gateway.events)
+        check = "a follower that dies with the agent is woken for an end that it has not read"
+        scene.verdicts.equal(check, f"read: {is_read}", scene.woken(), [] if is_read else [1])
 
 
 def conditions(program: str, verdicts: Verdicts) -> None:
-    with Scene(program, "--metered", "yes") as scene:
-        scene.agent.must("PUT", "/v1/sessions/s", {"allowsMetered": False})
+    with Scene(program, verdicts, "--metered", "yes") as scene:
+        scene.session(allowsMetered=False)
         held = scene.download("/entity/1000/a")
-        found = scene.until(held, lambda now: now["held"] == "metered")
-        verdicts.equal("a metered network holds", f"{found}", found["state"], "waiting")
-        scene.agent.must("PUT", "/v1/sessions/s", {"allowsMetered": True})
-        verdicts.equal("a change of the session lets go", "state", scene.ended(held)["state"], "finished")
-    machine = tempfile.mkdtemp(prefix="wakegate-machine-")
-    supply = f"{machine}/sys/class/power_supply/BAT0"
-    os.makedirs(supply)
-    for name, value in (("type", "Battery"), ("status", "Charging"), ("capacity", "50")):
-        with open(f"{supply}/{name}", "w", encoding="ascii") as file:
-            file.write(value + "\n")
-    with Scene(program, "--set", f"machine={machine}") as scene:
-        scene.agent.must("PUT", "/v1/sessions/s", {"discretionary": True})
-        transfer = scene.download("/entity/30000000/a?rate=600000")
-        scene.until(transfer, lambda now: now["bytes"] > 100_000)
-        with open(f"{supply}/status", "w", encoding="ascii") as file:
-            file.write("Discharging\n")
-        found = scene.until(transfer, lambda now: now["held"] == "power")
-        verdicts.equal("a battery stops what is discretionary", f"{found}", found["attempts"], 0)
-        verdicts.check("what had come stays", found["bytes"] > 100_000, f"{found}")
-        verdicts.check("why is told", "external power" in found["why"], f"{found}")
-    shutil.rmtree(machine)
+        scene.compare("a metered network holds", scene.until(held, lambda now: now["held"] == "metered"), state="waiting")
+        scene.session(allowsMetered=True)
+        scene.compare("a change of the session lets go", scene.ended(held), state="finished")
+    with tempfile.TemporaryDirectory(prefix="wakegate-machine-") as machine:
+        supply = f"{machine}/sys/class/power_supply/BAT0"
+        os.makedirs(supply)
+
+        def supplies(**values: str) -> None:
+            for name, value in values.items():
+                with open(f"{supply}/{name}", "w", encoding="ascii") as file:
+                    file.write(value + "\n")
+
+        supplies(type="Battery", status="Charging", capacity="50")
+        with Scene(program, verdicts, "--set", f"machine={machine}") as scene:
+            scene.session(discretionary=True)
+            transfer = scene.download("/entity/30000000/a?rate=600000")
+            scene.until(transfer, lambda now: now["bytes"] > 100_000)
+            supplies(status="Discharging")
+            found = scene.until(transfer, lambda now: now["held"] == "power")
+            scene.compare("a battery stops what is discretionary", found, attempts=0)
+            verdicts.check("what had come stays", found["bytes"] > 100_000, f"{found}")
+            verdicts.check("why is told", "external power" in found["why"], f"{found}")
 
 
 def many(program: str, verdicts: Verdicts, count: int) -> None:
-    with Scene(program, "--set", f"limits.transfers={count + 1}") as scene:
+    with Scene(program, verdicts, "--set", f"limits.transfers={count + 1}") as scene:
         later = int(time.time() * 1000) + 86_400_000
         body = json.dumps({"kind": "download", "url": scene.server.base + "/entity/1/a", "earliestBegin": later})
 
@@ -618,43 +574,32 @@ def many(program: str, verdicts: Verdicts, count: int) -> None:
                     raise RuntimeError("a transfer was refused")
             connection.close()
 
-        threads = [threading.Thread(target=submit, args=(count // 8,)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        waiting = scene.agent.must("GET", "/v1/sessions/s")["transfers"]["waiting"]
-        verdicts.equal("many wait", "number", waiting, count // 8 * 8)
+        def compare(name: str) -> None:
+            waits = scene.agent.must("GET", "/v1/sessions/s")["transfers"]["waiting"]
+            verdicts.equal(name, "number", waits, count // 8 * 8)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(submit, [count // 8] * 8))
+        compare("many wait")
         scene.agent.kill()
         seconds = scene.agent.start()
-        resident = scene.agent.resident_bytes()
-        waiting = scene.agent.must("GET", "/v1/sessions/s")["transfers"]["waiting"]
-        verdicts.equal("many are there again", "number", waiting, count // 8 * 8)
+        resident = processes.resident_bytes(scene.agent.pid)
+        compare("many are there again")
         verdicts.note("many are there again", f"{seconds:.2f} s to start, {resident / 1e6:.0f} MB")
         # A sanitizer takes a multiple of the memory of a program.
         factor = 3 if {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys() else 1
         verdicts.check("they take little memory", resident < factor * (50e6 + count * 700), f"{resident} bytes")
-        quick = scene.ended(scene.download("/entity/10/b"))
-        verdicts.equal("one that may begin does not wait for them", f"{quick}", quick["state"], "finished")
+        scene.ends("one that may begin does not wait for them", "/entity/10/b", state="finished")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--kills", type=int, default=12)
-    parser.add_argument("--many", type=int, default=8000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    options = parser.parse_args()
-    print(f"seed {options.seed}")
+def soak(program: str, options: argparse.Namespace) -> Verdicts:
     verdicts = Verdicts()
     for scene in (entities, servers, uploads, space, states, callers, followers, sessions, readers, conditions):
-        scene(options.program, verdicts)
-    many(options.program, verdicts, options.many)
-    with tempfile.TemporaryDirectory(prefix="wakegate-transfers-") as folder:
-        transfers.kills(options.program, options, folder, verdicts)
-    verdicts.print("transfers")
-    return 0 if verdicts.passed else 1
+        scene(program, verdicts)
+    many(program, verdicts, options.many)
+    transfers.kills(program, options, verdicts)
+    return verdicts
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    trial.run("transfers", soak, kills=12, many=8000)
