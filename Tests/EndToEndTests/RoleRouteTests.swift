@@ -36,8 +36,8 @@ struct RoleRouteTests {
     private static let newData = #"{"result":"newData"}"#
     private static let registration = #"{"token":"\#(Self.device)"}"#
 
-    /// One route of each rule and subject: DeclaredAccessTests has the rule of each route, DeviceContractTests what is out
-    /// of reach. `WAKE` stands for a wake of the device that is in flight.
+    /// One route of each rule and subject: DeclaredAccessTests has the rule of each route, and DeviceContractTests what
+    /// is out of reach. `WAKE` stands for a wake of the device that is in flight.
     private static let workerRows = [
         // A bad query gets past the roles, and leaves no stream open.
         Row("GET /v1/topics/\(topic)/wakes?slots=0", 403, 403, 400, 400, 400),

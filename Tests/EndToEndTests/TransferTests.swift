@@ -323,34 +323,6 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Downloads
 
-    @Test("A download never joins two versions of a file that changed within one second")
-    func sameSecond() throws {
-        let now = Date(timeIntervalSinceNow: 0)
-        let (first, second) = (TransferServer.content(1_000_000, seed: 31), TransferServer.content(1_000_000, seed: 32))
-        try self.server.put("film", first, modified: now)
-        let agent = try RunningTransferAgent(nil, ["--set", "retry.first=2"])
-        try self.server.cut(after: 400_000)
-        let id = try agent.add(Self.session, "http://\(self.server.plain)/dated/film")
-        try agent.eventually("the cut", Self.session, id) { $0["attempts"] as? Int == 1 }
-        try self.server.put("film", second, modified: now)
-        let end = try self.end(agent, id)
-        #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
-        #expect(try self.taken(agent, id) == second)
-        #expect(try self.server.requests().map(\.range) == ["-", "-"])
-    }
-
-    @Test("A date of the last change that is older than the answer resumes a download")
-    func oldDate() throws {
-        let content = TransferServer.content(1_000_000, seed: 33)
-        try self.server.put("film", content, modified: Date(timeIntervalSinceNow: -3600))
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        try self.server.cut(after: 400_000)
-        let id = try agent.add(Self.session, "http://\(self.server.plain)/dated/film")
-        #expect(try self.end(agent, id)["state"] as? String == "finished")
-        #expect(try self.taken(agent, id) == content)
-        #expect(try self.server.requests().map(\.status) == [200, 206])
-    }
-
     @Test(
         "A part is joined to the bytes before it only if a strong validator says that both are of one version",
         arguments: [

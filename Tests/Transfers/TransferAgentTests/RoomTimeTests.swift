@@ -95,15 +95,6 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("Over a boot the deadline passes while the machine is off")
-    func off() throws {
-        let id = try self.rig.download()
-        try self.rig.reboot(after: Self.day - 1)
-        #expect(try self.state(id) == "running")
-        try self.rig.reboot(after: 1)
-        #expect(try self.state(id) == "failed")
-    }
-
     @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
@@ -213,16 +204,6 @@ struct RoomFollowerTests {
         #expect(self.wakes.isEmpty)
     }
 
-    @Test("An end that a follower has read does not wake the device, even if the follower and the agent die")
-    func read() throws {
-        let stream = self.follow()
-        _ = try self.rig.finished()
-        self.rig.read(stream)
-        self.rig.turn()
-        try self.rig.start()
-        #expect(self.wakes.isEmpty)
-    }
-
     @Test("A follower that left before the end was written to it has not heard of it", arguments: [true, false])
     func leaving(hasRead: Bool) throws {
         let stream = self.follow()
@@ -230,16 +211,5 @@ struct RoomFollowerTests {
         if hasRead { self.rig.leave(stream) } else { self.rig.lose(stream) }
         self.rig.turn()
         #expect(self.wakes == (hasRead ? [] : [1]))
-    }
-
-    @Test("An end that one of two followers has read does not wake the device")
-    func two() throws {
-        let streams = [self.follow(), self.follow()]
-        _ = try self.rig.finished()
-        self.rig.read(streams[0])
-        self.rig.turn()
-        for stream in streams { self.rig.lose(stream) }
-        self.rig.turn()
-        #expect(self.wakes.isEmpty)
     }
 }

@@ -90,31 +90,6 @@ struct StoreTests {
         _ = try TransferStore(path: path, isLeftBehind: true)
     }
 
-    @Test("A secret that was stored and is not needed any more is in no file of the store")
-    func secrets() throws {
-        defer { try? FileManager.default.removeItem(at: self.folder) }
-        let store = try self.store()
-        var spec = TransferSpec(url: "http://h/")
-        try store.commit([.insertTransfer(Self.transfer(1), host: "h", Self.secret(spec), TransferFacts())])
-        #expect(try self.isSecretThere())
-        spec.note = "n"
-        try store.commit([.changeSpec(sequence: 1, spec)])
-        #expect(store.emptyLog())
-        #expect(try !self.isSecretThere())
-        #expect(try store.record(1)?.spec == spec)
-    }
-
-    private static func secret(_ spec: TransferSpec) -> TransferSpec {
-        var spec = spec
-        spec.headers = [.init("authorization", "Bearer sesame")]
-        return spec
-    }
-
-    private func isSecretThere() throws -> Bool {
-        let files = try FileManager.default.contentsOfDirectory(at: self.folder, includingPropertiesForKeys: nil)
-        return try files.contains { try Data(contentsOf: $0).range(of: Data("sesame".utf8)) != nil }
-    }
-
     @Test("On a full disk the reserve makes room for a commit, and is taken again when there is space")
     func reserve() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }

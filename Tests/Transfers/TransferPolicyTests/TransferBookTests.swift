@@ -69,46 +69,6 @@ struct TransferBookTests {
         #expect(Set(other).isSubset(of: begun) && begun.contains(long[0]) && begun.contains(long[1]))
     }
 
-    @Test("A transfer begins no earlier than it was asked to, and a failed one waits its time")
-    func moments() throws {
-        var scene = Scene()
-        let id = try scene.submitted(notBefore: scene.now + 5000)
-        #expect(scene.fill().isEmpty)
-        #expect(scene.book.hold(of: try #require(scene.book.transfer(id)), now: scene.now) == .earliestBegin)
-        scene.now += 5000
-        #expect(scene.book.timePassed(now: scene.now).isEmpty)
-        #expect(scene.fill() == [id])
-        let action = scene.book.attemptFailed(
-            id,
-            .connectionFailed("cut"),
-            hasProgressed: false,
-            now: scene.now,
-            using: &scene.generator
-        )
-        guard case .retry(let moment) = action else {
-            Issue.record("no retry: \(action)")
-            return
-        }
-        #expect(scene.fill().isEmpty)
-        #expect(scene.book.hold(of: try #require(scene.book.transfer(id)), now: scene.now) == .backoff)
-        #expect(scene.book.nextMoment == moment)
-        scene.now = moment
-        _ = scene.book.timePassed(now: scene.now)
-        #expect(scene.fill() == [id])
-    }
-
-    @Test("Time that is up ends what waits and what runs")
-    func deadline() throws {
-        var scene = Scene()
-        let ids = (0..<7).compactMap { _ in scene.submit() }
-        _ = scene.fill()
-        scene.now += 604_800_000
-        let ended = scene.book.timePassed(now: scene.now)
-        #expect(Set(ended.map(\.id)) == Set(ids))
-        #expect(ended.filter { $0.action == .failAndStop }.count == 6 && ended.filter { $0.action == .fail }.count == 1)
-        #expect(scene.book.counts[.failed] == 7 && scene.book.running.isEmpty)
-    }
-
     @Test(
         "What a session waits for",
         arguments: [
@@ -162,26 +122,6 @@ struct TransferBookTests {
         #expect(scene.book.hold(of: try #require(scene.book.transfer(ids[1])), now: scene.now) == .backoff)
     }
 
-    @Test("A wall clock that is set does not bring a deadline nearer, and what was asked for by it begins by it")
-    func wallClock() throws {
-        var scene = Scene()
-        let id = try scene.submitted(notBefore: scene.now + 3_600_000)
-        let other = try scene.submitted()
-        let deadline = try #require(scene.book.transfer(other)).deadline
-        scene.book.wallClockSet(by: 3_600_000 * 24 * 365, now: scene.now)
-        #expect(Set(scene.fill()) == [other, id])
-        #expect(scene.book.timePassed(now: scene.now).isEmpty)
-        #expect(scene.book.transfer(other)?.deadline == deadline)
-        let later = try scene.submitted(notBefore: scene.now + 1000)
-        scene.book.wallClockSet(by: -60_000, now: scene.now)
-        scene.now += 60_999
-        _ = scene.book.timePassed(now: scene.now)
-        #expect(scene.fill().isEmpty)
-        scene.now += 1
-        _ = scene.book.timePassed(now: scene.now)
-        #expect(scene.fill() == [later])
-    }
-
     @Test("A session that is neither discretionary nor spares metered networks waits for nothing")
     func free() throws {
         var scene = Scene()
@@ -223,21 +163,13 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .none)
     }
 
-    @Test("Only cancelled transfers wake nobody")
-    func cancelled() throws {
-        var scene = Scene()
-        let id = try scene.submitted()
-        _ = scene.book.cancelled(id, now: scene.now)
-        #expect(scene.book.sessionLooked(at: try #require(scene.book.number(of: "a"))) == .ignore)
-    }
-
-    @Test("Who follows is told of the end of all, also when the last was cancelled")
-    func cancelledWithFollower() throws {
+    @Test("Only cancelled transfers wake nobody, and who follows is told of the end of all", arguments: [false, true])
+    func cancelled(isFollowed: Bool) throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
-        scene.book.listenerCame(number)
+        if isFollowed { scene.book.listenerCame(number) }
         _ = scene.book.cancelled(try scene.submitted(), now: scene.now)
-        #expect(scene.book.sessionLooked(at: number) == .tell)
+        #expect(scene.book.sessionLooked(at: number) == (isFollowed ? .tell : .ignore))
     }
 
     @Test("The device is woken for an end that the last follower has not read, and for no other")
