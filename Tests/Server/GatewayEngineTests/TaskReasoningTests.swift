@@ -99,6 +99,35 @@ struct TaskReasoningTests {
         #expect(why.hasSuffix("."))
     }
 
+    @Test("Every hold of a task is named, with its earliest beginning and the worker that it lacks")
+    func severalHolds() throws {
+        let rig = try self.rig()
+        let begin = DeskRig.offset.wall(rig.rig.engine.now) + 7_200_000
+        rig.perform { requests in
+            requests.submit(2, 1, "clean", .processing([.network, .externalPower]), earliestBegin: begin)
+            requests.conditions(3, 1) { $0.network = false }
+        }
+        let why = try self.member(rig, "why")
+        let start =
+            "The processing task is held for 2 reasons, and launches once all of them have ended: the device has no "
+            + "network, which it needs, until it reports one; it requires external power and the device is not "
+            + "charging, until charging is reported. Besides, it waits for its earliest beginning at "
+        #expect(why.hasPrefix(start), "\(why)")
+        let end =
+            ". Besides, no stream of \(EngineRig.topicName(0)) takes task=clean of this device: start a worker that "
+            + "subscribes with it."
+        #expect(why.hasSuffix(end), "\(why)")
+        rig.perform { requests in
+            requests.subscribe(4, tasks: ["clean"])
+            requests.conditions(5, 1) { report in
+                report.network = true
+                report.charging = true
+            }
+        }
+        #expect(try self.member(rig, "why").hasPrefix("The processing task waits for its earliest beginning at "))
+        #expect(try !self.member(rig, "why").contains("Besides"))
+    }
+
     @Test("A device that nobody uses holds refreshes, and says since when")
     func usage() throws {
         let rig = try self.rig([(.usageWindow, 100)])
@@ -110,7 +139,7 @@ struct TaskReasoningTests {
         _ = rig.dispatcher.advance(to: rig.rig.engine.now + 100_000, devicesMax: 10)
         #expect(try self.member(rig, "held") == "usage")
         let why = try self.member(rig, "why")
-        #expect(why.contains("for longer than the 100 s of usageWindow; it launches after the next use."), "\(why)")
+        #expect(why.contains("than the 100 s of usageWindow, and launches once somebody uses it again."), "\(why)")
     }
 
     @Test("What waits for its time says until when and why")

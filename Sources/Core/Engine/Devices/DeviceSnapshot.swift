@@ -22,6 +22,18 @@ package struct DeviceSnapshot: Sendable {
     package var tasks: [TaskSnapshot]
     /// The name of the worker on which the device's last wake expired, if nothing was ever received from that worker.
     package var silentWorker: String?
+    /// Whether streams take its pushes; whoever knows the streams says so.
+    package var pushTakers = Takers.none
+}
+
+/// Whether open streams take a push or a task.
+package enum Takers: Hashable, Sendable {
+    /// No stream takes it.
+    case none
+    /// Streams take it, but none of them has a free slot.
+    case busy
+    /// A stream that takes it has a free slot.
+    case free
 }
 
 /// One topic, at one moment.
@@ -89,7 +101,7 @@ package struct TaskSnapshot: Sendable {
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
-    /// Whether a stream takes it, free or not, as far as it waits for one; whoever knows the streams says so.
+    /// Whether a stream takes it, free or not, as far as it waits; whoever knows the streams says so.
     package var isTaken = false
 }
 

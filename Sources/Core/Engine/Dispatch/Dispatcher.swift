@@ -155,6 +155,7 @@ extension Dispatcher {
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         self.catchUp(device)
         var snapshot = self.engine.snapshot(device)
+        snapshot.pushTakers = self.takers(of: .push, device)
         for index in snapshot.tasks.indices { self.noteTakers(of: &snapshot.tasks[index], device) }
         if let wake = self.engine.expiredWake(device), let stream = self.streams.holder(of: wake), !stream.hasBeenHeard
         {
@@ -163,9 +164,16 @@ extension Dispatcher {
         return snapshot
     }
 
-    /// Says of a task of this device that waits for a slot whether any stream takes it.
+    /// Whether the streams here take such a push or task of this device.
+    package func takers(of target: LaunchTarget, _ device: DeviceIndex) -> Takers {
+        let identity = self.engine.identity(device)
+        if !self.isDraining, self.streams.free(identity.topic, identity.token, target) != nil { return .free }
+        return self.streams.isTaken(identity.topic, identity.token, target) ? .busy : .none
+    }
+
+    /// Says of a task of this device that waits whether any stream takes it.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
-        guard case .waiting(_, let held, _) = task.state, held.first == .worker else { return }
+        guard case .waiting = task.state else { return }
         task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
     }
 

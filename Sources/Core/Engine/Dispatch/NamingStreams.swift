@@ -1,3 +1,4 @@
+import Policy
 import Wire
 
 /// The streams of a topic that name devices: of each device those that are free for a push, the one with the fewest
@@ -33,6 +34,8 @@ struct NamingStreams {
     private struct Queue {
         /// How many streams there are, free or not.
         var count = 0
+        /// How many of them take pushes.
+        var pushCount = 0
         /// The streams that are free for a push: a binary heap.
         var heap: [Entry] = []
         /// The streams that take tasks or hear of conditions, free or not, in no order.
@@ -74,9 +77,10 @@ struct NamingStreams {
         return best?.subscription
     }
 
-    /// Whether any stream that names this device, free or not, takes such a task.
+    /// Whether any stream that names this device, free or not, takes such a push or task.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return false }
+        if target.kind == .push { return self.queues[queue].pushCount > 0 }
         return self.queues[queue].listeners.contains { $0.subscription.request.takes(target) }
     }
 
@@ -97,6 +101,7 @@ struct NamingStreams {
         for token in subscription.request.devices where named.insert(token).inserted {
             let queue = self.numbers[token] ?? self.makeQueue(token)
             self.queues[queue].count += 1
+            if subscription.request.takesPushes { self.queues[queue].pushCount += 1 }
             subscription.places.append(Place(queue: queue))
             guard subscription.request.takesTasks || subscription.request.reportsConditions else { continue }
             let place = subscription.places.count - 1
@@ -115,6 +120,7 @@ struct NamingStreams {
             if let position = place.position { self.take(position, from: place.queue) }
             if let listener = place.listener { self.takeListener(listener, from: place.queue) }
             self.queues[place.queue].count -= 1
+            if subscription.request.takesPushes { self.queues[place.queue].pushCount -= 1 }
         }
         for token in Set(subscription.request.devices) {
             guard let queue = self.numbers[token], self.queues[queue].count == 0 else { continue }

@@ -213,7 +213,7 @@ extension StreamTable {
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
     }
 
-    /// Whether any stream, free or not, takes such a task of this device.
+    /// Whether any stream, free or not, takes such a push or task of this device.
     func isTaken(_ topic: TopicIndex, _ device: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard Int(topic.rawValue) < self.workers.count else { return false }
         return self.workers[Int(topic.rawValue)].isTaken(device, target)

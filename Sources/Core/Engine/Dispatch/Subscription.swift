@@ -175,6 +175,9 @@ package final class Subscription {
     /// How many more wakes it can take.
     var freeSlots: Int { self.isFree ? self.slots - self.wakes.count - self.releasesOfOpenSteps : 0 }
 
+    /// Whether it asked for pushes of every device.
+    var takesAnyPush: Bool { self.request.takesPushes && self.request.devices.isEmpty }
+
     /// Whether the stream can take one more wake of a push, and asked for such.
     var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
 

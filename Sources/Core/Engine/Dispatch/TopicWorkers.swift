@@ -18,6 +18,8 @@ struct TopicWorkers {
     /// The stalled streams, by the order in which they came.
     var stalled: [UInt64: Subscription] = [:]
     var connected = 0
+    /// How many streams take pushes of any device.
+    private var takingPushes = 0
     var slots = 0
     var busy = 0
 
@@ -47,9 +49,10 @@ struct TopicWorkers {
         self.naming.first(token, target) ?? self.tasks.next(target)
     }
 
-    /// Whether any stream, free or not, takes such a task of this device.
+    /// Whether any stream, free or not, takes such a push or task of this device.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
-        self.naming.isTaken(token, target) || self.tasks.isTaken(target)
+        if self.naming.isTaken(token, target) { return true }
+        return target.kind == .push ? self.takingPushes > 0 : self.tasks.isTaken(target)
     }
 
     /// What the streams offer, in the order of their names.
@@ -74,6 +77,7 @@ struct TopicWorkers {
 
     mutating func insert(_ subscription: Subscription) {
         self.connected += 1
+        if subscription.takesAnyPush { self.takingPushes += 1 }
         self.slots += subscription.slots
         self.naming.insert(subscription)
         if subscription.request.devices.isEmpty { self.tasks.insert(subscription) }
@@ -84,6 +88,7 @@ struct TopicWorkers {
 
     mutating func remove(_ subscription: Subscription) {
         self.connected -= 1
+        if subscription.takesAnyPush { self.takingPushes -= 1 }
         self.slots -= subscription.slots
         self.naming.remove(subscription)
         self.tasks.remove(subscription)

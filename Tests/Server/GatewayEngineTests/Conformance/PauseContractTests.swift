@@ -84,16 +84,20 @@ struct PauseContractTests {
         contract.ask { $0.explain(4, 1) }
         #expect(contract.member(4, "held", "0") == "paused" && contract.member(4, "held", "1") == "network")
         #expect(
-            contract.member(4, "why") == "The topic \(topic) is paused, and nothing of it launches by itself: the push "
-                + "waits until it is resumed (wakegate topic resume \(topic))."
+            contract.member(4, "why") == "The push is held for 2 reasons, and launches once all of them have ended: "
+                + "the topic \(topic) is paused, until it is resumed (wakegate topic resume \(topic)); the device has "
+                + "no network, until it reports one. Besides, no worker is subscribed to \(topic): start one "
+                + "(wakegate worker --topic \(topic) -- COMMAND)."
         )
         contract.ask { $0.dropPending(5, 1) }
+        contract.ask { $0.conditions(8, 1) { $0.network = true } }
+        contract.ask { $0.subscribe(9) }
         contract.ask { $0.explain(6, 1) }
         #expect(contract.text(6).contains("\"held\":[]"))
         #expect(
             contract.member(6, "why")
-                == "Nothing is pending, and a push that comes now would wait: the topic \(topic) is "
-                + "paused until it is resumed (wakegate topic resume \(topic))."
+                == "Nothing is pending, and a push of priority 5 that comes now would be held because the topic "
+                + "\(topic) is paused, until it is resumed (wakegate topic resume \(topic))."
         )
         contract.ask { $0.topics(7) }
         #expect(contract.member(7, "topics", "0", "paused") == "true")

@@ -98,7 +98,7 @@ extension EngineWork {
     /// What is known of a device, and what happened to it last.
     package static func explain(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device in
-            let snapshot = reach.dispatcher.snapshot(device.index)
+            let snapshot = reach.workspace.snapshot(device.index)
             return .history(
                 .explanation(
                     Explanation(

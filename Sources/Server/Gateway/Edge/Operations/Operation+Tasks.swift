@@ -198,7 +198,7 @@ extension EngineWork {
     /// What waits and runs of one device.
     package static func listTasks(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device throws(APIError) in
-            let snapshot = reach.dispatcher.snapshot(try reach.registered(device))
+            let snapshot = reach.workspace.snapshot(try reach.registered(device))
             var writer = JSONWriter()
             TaskList(device: snapshot, offset: reach.workspace.offset).write(to: &writer)
             return .outcome(.json(writer))

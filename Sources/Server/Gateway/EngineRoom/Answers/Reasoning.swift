@@ -1,15 +1,20 @@
-import Engine
+package import Engine
 import Platform
-import Policy
+package import Policy
 import Wire
 
 /// Says in one sentence why what a device has pending, waiting or in flight is or is not launched, and what would
 /// change that.
-struct Reasoning {
+package struct Reasoning {
     let device: DeviceSnapshot
     let offset: WallOffset
 
-    private func time(_ instant: Instant) -> String { WallTime.textRoundedUp(self.offset.wall(instant)) }
+    package init(device: DeviceSnapshot, offset: WallOffset) {
+        self.device = device
+        self.offset = offset
+    }
+
+    func time(_ instant: Instant) -> String { WallTime.textRoundedUp(self.offset.wall(instant)) }
 }
 
 // MARK: - Pushes
@@ -19,7 +24,11 @@ extension Reasoning {
     ///
     /// - `webhook`: how the webhook of its topic is; nil when it has none.
     /// - `workers`: the workers of its topic.
-    func push(_ webhook: WebhookStatus?, _ workers: Dispatcher.WorkerCounts, at now: Instant) -> String {
+    package func push(
+        _ webhook: WebhookStatus?,
+        _ workers: Dispatcher.WorkerCounts,
+        at now: Instant
+    ) -> String {
         let state = self.pushState(webhook, workers, now)
         guard let worker = self.device.silentWorker else { return state }
         return "\(state) Its last wake expired unanswered on the stream of \(worker), from which nothing was ever "
@@ -37,91 +46,91 @@ extension Reasoning {
             return "The device was removed at \(self.time(self.device.registrationChangedAt)), "
                 + "and pushes to it are refused until it registers again."
         }
-        guard let pending = state.pending else { return self.nothingPending(now) }
-        if let hold = self.device.held.first, hold != .worker { return self.pushHeld(hold) }
+        let noSlot = self.noSlot(webhook, workers)
+        guard let pending = state.pending else { return self.nothingPending(noSlot, at: now) }
+        let held = self.device.held.filter { $0 != .worker }
         let eligibleAt = state.eligibleAt(pending.priority, self.device.parameters)
-        guard eligibleAt <= now else {
-            return "The push waits until \(self.time(eligibleAt))\(self.spacing(eligibleAt, pending.priority))."
-        }
-        if let (name, deadline) = self.running(in: .short).first {
-            return "The push waits for \(name) to end, which runs in the same lane and has until "
-                + "\(self.time(deadline))."
-        }
-        if let webhook { return webhook.reason(topic: self.device.topic) }
-        let noSlot = "The push is due, but no worker subscribed to \(self.device.topic) has a free slot for this device"
-        if let reason = workers.stallReason {
-            return "\(noSlot). Stalled streams, which get no wakes until they answer one or subscribe again: "
-                + "\(workers.stalled) of \(workers.connected), such as that of \(reason)."
-        }
-        return "\(noSlot): start one (wakegate worker --topic \(self.device.topic) -- COMMAND), or give it more slots."
+        let spacing = self.spacing(eligibleAt, pending.priority)
+        let wait = eligibleAt > now ? "waits until \(self.time(eligibleAt))\(spacing)" : nil
+        let untaken = self.device.pushTakers == .none ? noSlot : nil
+        guard held.isEmpty else { return self.pushHeld(held) + self.besides(wait.map { "it \($0)" }, untaken) }
+        if let wait { return "The push \(wait)." + self.besides(untaken) }
+        if let lane = self.shortLaneWait { return "The push waits \(lane)." }
+        guard let noSlot else { return "The push is due, and a worker has a free slot for it: it launches at once." }
+        return "The push is due, but \(noSlot)."
     }
 
-    private func nothingPending(_ now: Instant) -> String {
-        guard !self.device.isTopicPaused else {
-            return "Nothing is pending, and a push that comes now would wait: the topic \(self.device.topic) is paused "
-                + "until it is resumed (wakegate topic resume \(self.device.topic))."
+    /// What a push of priority 5 would meet, as nothing is pending.
+    ///
+    /// - `noSlot`: why no worker would take it.
+    private func nothingPending(_ noSlot: String?, at now: Instant) -> String {
+        let outlook = self.device.outlook(at: now)
+        let would = "Nothing is pending, and a push of priority 5 that comes now would"
+        let until = outlook.eligibleAt
+        let wait = until > now ? "wait until \(self.time(until))\(self.spacing(until, .considerate))" : nil
+        let untaken = outlook.takers == .none ? noSlot : nil
+        switch outlook.verdict {
+        case .ready: return "Nothing is pending, and the next push may launch at once."
+        case .waiting: return "\(would) \(wait ?? "wait")." + self.besides(untaken)
+        case .inFlight: return "\(would) wait \(self.shortLaneWait ?? "for the wake in flight to end")."
+        case .held:
+            guard !outlook.holds.isEmpty else { return "\(would) wait: \(noSlot ?? "no worker has a free slot")." }
+            let held = self.causes(of: outlook.holds, .push, ending: "until")
+            return "\(would) be held \(held)." + self.besides(wait.map { "it would \($0)" }, untaken)
         }
-        let eligibleAt = self.device.state.eligibleAt(.considerate, self.device.parameters)
-        guard eligibleAt > now else { return "Nothing is pending, and the next push may launch at once." }
-        return "Nothing is pending, and a push of priority 5 that comes now would wait until \(self.time(eligibleAt))."
     }
 
-    private func pushHeld(_ hold: Hold) -> String {
-        switch hold {
-        case .paused:
+    /// What keeps it back besides, each in a sentence of its own.
+    private func besides(_ clauses: String?...) -> String {
+        clauses.compactMap { $0 }.map { " Besides, \($0)." }.joined()
+    }
+
+    private func pushHeld(_ held: [Hold]) -> String {
+        switch held {
+        case [.paused]:
             "The topic \(self.device.topic) is paused, and nothing of it launches by itself: the push waits "
                 + "until it is resumed (wakegate topic resume \(self.device.topic))."
-        case .priority:
+        case [.priority]:
             "The push has priority 1, which never wakes a device: it launches once the device is active, or "
                 + "rides along with a more urgent push."
-        default: "The push is held because \(self.cause(of: hold, .push))."
+        default: "The push is held \(self.causes(of: held, .push, ending: "and launches once"))."
         }
+    }
+
+    /// Until when what runs in the lane of pushes may run; nil when nothing does.
+    private var shortLaneWait: String? {
+        self.running(in: .short).first.map { name, deadline in
+            "for \(name) to end, which runs in the same lane and has until \(self.time(deadline))"
+        }
+    }
+
+    /// Why no worker takes a push now, as a main clause; nil when one has a free slot for it.
+    private func noSlot(_ webhook: WebhookStatus?, _ workers: Dispatcher.WorkerCounts) -> String? {
+        guard self.device.pushTakers != .free else { return nil }
+        let topic = self.device.topic
+        if let webhook { return webhook.reason(topic: topic) }
+        guard workers.connected > 0 else {
+            return "no worker is subscribed to \(topic): start one (wakegate worker --topic \(topic) -- COMMAND)"
+        }
+        guard self.device.pushTakers == .busy else {
+            let subject =
+                workers.connected == 1
+                ? "the one stream of \(topic) takes no pushes"
+                : "none of the \(workers.connected) streams of \(topic) takes pushes"
+            return "\(subject) of this device: start a worker that does (wakegate worker --topic \(topic) -- COMMAND)"
+        }
+        let busy = "no worker subscribed to \(topic) has a free slot for this device"
+        guard let reason = workers.stallReason else {
+            return "\(busy): start another (wakegate worker --topic \(topic) -- COMMAND), or give one more slots"
+        }
+        return "\(busy). Stalled streams, which get no wakes until they answer one or subscribe again: "
+            + "\(workers.stalled) of \(workers.connected), such as that of \(reason)"
     }
 }
 
-// MARK: - Holds, intervals and budgets
+// MARK: - Intervals and budgets
 
 extension Reasoning {
-    /// What holds it, and what ends the hold.
-    private func cause(of hold: Hold, _ kind: LaunchKind) -> String {
-        let (conditions, parameters) = (self.device.state.conditions, self.device.parameters)
-        switch hold {
-        case .paused:
-            return "the topic \(self.device.topic) is paused, and launches once it is resumed (wakegate topic resume "
-                + "\(self.device.topic))"
-        case .forceQuit:
-            let states = kind == .push || kind == .urlSession ? "background or active" : "background"
-            return "the app was force-quit, and launches once appState is reported as \(states)"
-        case .backgroundRefresh:
-            return "background refresh is \(conditions.backgroundRefresh.rawValue), and launches once it is reported "
-                + "as available"
-        case .active: return "the device is in use, and launches once appState is reported as background"
-        case .network:
-            let need = kind == .push ? "" : ", which it needs"
-            return "the device has no network\(need), and launches once it reports one"
-        case .power:
-            return "it requires external power and the device is not charging, and launches once charging is reported"
-        case .lowPower:
-            return "the device is in low power mode, and launches once lowPowerMode is reported as false"
-        case .thermal:
-            let way = conditions.thermalState == .serious ? Self.wayOfPush(kind) : ""
-            return "the thermal state is \(conditions.thermalState.rawValue), and launches once the device reports "
-                + "that it is cooler\(way)"
-        case .battery:
-            let (level, critical) = (Self.percent(conditions.batteryLevel), Self.percent(parameters.criticalBattery))
-            return "the battery is at \(level), below the critical \(critical), and not charging; it launches once "
-                + "the device reports more charge or a charger\(Self.wayOfPush(kind))"
-        case .usage:
-            return "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
-                + "\(Self.seconds(parameters.usageWindow)) s of usageWindow; it launches after the next use"
-        case .priority, .worker: return "no worker has a free slot"
-        }
-    }
-
-    private static func wayOfPush(_ kind: LaunchKind) -> String {
-        kind == .push ? ", or with a push of priority 10" : ""
-    }
-
     /// Why interval and budget keep a launch back until some moment: what goes behind "waits until" and the moment, up
     /// to the full stop.
     private func spacing(_ eligibleAt: Instant, _ priority: Priority) -> String {
@@ -149,12 +158,7 @@ extension Reasoning {
         causes.isEmpty ? "" : " (\(causes.joined(separator: "; ")))"
     }
 
-    private static func seconds(_ milliseconds: Int64) -> String { JSONNumber.text(of: Double(milliseconds) / 1000) }
-
-    /// A part of one.
-    private static func percent(_ fraction: Double) -> String {
-        "\(JSONNumber.text(of: (fraction * 1000).rounded() / 10)) %"
-    }
+    static func seconds(_ milliseconds: Int64) -> String { JSONNumber.text(of: Double(milliseconds) / 1000) }
 }
 
 // MARK: - Requests and sessions
@@ -179,10 +183,14 @@ extension Reasoning {
             return "\(begin), \(self.advance(progress, launchedAt, deadline)), and has until \(self.time(deadline)) to "
                 + "advance or end."
         case .waiting(let eligibleAt, let held, let laneIsFull):
-            if let hold = held.first, hold != .worker {
-                return "\(subject) is held because \(self.cause(of: hold, LaunchKind(kind)))."
+            let wait = eligibleAt.map { self.waiting(task.task, until: $0) }
+            let untaken = task.isTaken ? nil : self.noSlot(task)
+            let holds = held.filter { $0 != .worker }
+            if !holds.isEmpty {
+                let causes = self.causes(of: holds, LaunchKind(kind), ending: "and launches once")
+                return "\(subject) is held \(causes)." + self.besides(wait.map { "it \($0)" }, untaken)
             }
-            if let eligibleAt { return "\(subject) \(self.waiting(task.task, until: eligibleAt))." }
+            if let wait { return "\(subject) \(wait)." + self.besides(untaken) }
             return laneIsFull
                 ? "\(subject) waits \(self.laneWait(kind.lane))." : "\(subject) is due, but \(self.noSlot(task))."
         }

@@ -36,6 +36,12 @@ package struct WebhookStatus: Hashable, Sendable {
     /// What went wrong last, in words.
     package var lastError: String?
 
+    /// A webhook that nothing has been sent to.
+    package init(url: String, slots: Int) {
+        self.url = url
+        self.slots = slots
+    }
+
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("url")
@@ -53,22 +59,22 @@ package struct WebhookStatus: Hashable, Sendable {
         writer.endObject()
     }
 
-    /// Why a push of the topic that is due is not launched.
+    /// Why a push of the topic that is due is not launched: a main clause without its full stop.
     func reason(topic: String) -> String {
         let cause = self.lastError.map { ": \($0)" } ?? ""
         let count = self.failures == 1 ? "a failure" : "\(self.failures) failures"
         switch self.state {
         case .active:
             let slots = self.slots == 1 ? "the one slot" : "all \(self.slots) slots"
-            return "The push is due, but \(slots) of the webhook of \(topic) (\(self.url)) "
-                + "\(self.slots == 1 ? "is" : "are") taken: give it more slots, or answer sooner."
+            return "\(slots) of the webhook of \(topic) (\(self.url)) "
+                + "\(self.slots == 1 ? "is" : "are") taken: give it more slots, or answer sooner"
         case .resting:
             let until = self.restingUntil.map { WallTime.textRoundedUp($0) } ?? "soon"
-            return "The push is due, but the webhook of \(topic) (\(self.url)) is resting until \(until), after "
-                + "\(count)\(cause)."
+            return "the webhook of \(topic) (\(self.url)) is resting until \(until), after "
+                + "\(count)\(cause)"
         case .probing:
-            return "The push is due, but the webhook of \(topic) (\(self.url)) is being tried with one wake after "
-                + "\(count)\(cause)."
+            return "the webhook of \(topic) (\(self.url)) is being tried with one wake after "
+                + "\(count)\(cause)"
         }
     }
 }

@@ -38,6 +38,29 @@ package struct Workspace {
         return counts
     }
 
+    /// Everything that is known of a device, the streams of other gateways included, of which only their numbers are
+    /// known.
+    func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
+        var snapshot = self.dispatcher.snapshot(device)
+        let topic = self.engine.topic(of: device)
+        snapshot.pushTakers = self.takersShown(snapshot.pushTakers, topic)
+        if self.remote?.hasStreams(topic) == true {
+            for index in snapshot.tasks.indices { snapshot.tasks[index].isTaken = true }
+        }
+        return snapshot
+    }
+
+    /// Whether streams take a wake; after a failure as far as those tell that there were.
+    ///
+    /// - Parameter takers: how it is with the streams of this gateway.
+    func takersShown(_ takers: Takers, _ topic: TopicIndex) -> Takers {
+        if let workers = self.failure?.workers[topic] {
+            return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
+        }
+        guard takers != .free, let remote = self.remote else { return takers }
+        return remote.hasFreeSlot(topic) ? .free : remote.hasStreams(topic) ? .busy : takers
+    }
+
     /// How many devices wait for a worker of this topic: none while it is paused.
     func readyCount(_ topic: TopicIndex) -> Int {
         guard !self.engine.isPaused(topic) else { return 0 }

@@ -1,0 +1,84 @@
+import Engine
+import Policy
+import Wire
+
+/// What holds a launch, and what ends that.
+extension Reasoning {
+    /// Why it is held, by all of its holds, behind "is held" and up to the full stop.
+    ///
+    /// - `holds`: one or more; the missing slot is none of them.
+    /// - `ending`: what goes before the end of a hold if it is the only one: "and launches once", or "until".
+    func causes(of holds: [Hold], _ kind: LaunchKind, ending: String) -> String {
+        let causes = holds.map { self.cause(of: $0, kind) }
+        guard causes.count > 1 else {
+            return causes.map { "because \($0.what), \(ending) \($0.end)" }.joined()
+        }
+        let all = ending == "until" ? "until all of them have ended" : "\(ending) all of them have ended"
+        let list = causes.map { "\($0.what), until \($0.end)" }.joined(separator: "; ")
+        return "for \(causes.count) reasons, \(all): \(list)"
+    }
+
+    /// What holds it, and what ends the hold: two main clauses.
+    func cause(of hold: Hold, _ kind: LaunchKind) -> (what: String, end: String) {
+        let (conditions, parameters) = (self.device.state.conditions, self.device.parameters)
+        switch hold {
+        case .paused:
+            return (
+                "the topic \(self.device.topic) is paused",
+                "it is resumed (wakegate topic resume \(self.device.topic))"
+            )
+        case .forceQuit:
+            let states = kind == .push || kind == .urlSession ? "background or active" : "background"
+            return ("the app was force-quit", "appState is reported as \(states)")
+        case .backgroundRefresh: return self.refusedRefresh
+        case .active: return ("the device is in use", "appState is reported as background")
+        case .network:
+            return ("the device has no network\(kind == .push ? "" : ", which it needs")", "it reports one")
+        case .power:
+            return ("it requires external power and the device is not charging", "charging is reported")
+        case .lowPower: return ("the device is in low power mode", "lowPowerMode is reported as false")
+        case .thermal:
+            let way = conditions.thermalState == .serious ? Self.wayOfPush(kind) : ""
+            return (
+                "the thermal state is \(conditions.thermalState.rawValue)", "the device reports that it is cooler\(way)"
+            )
+        case .battery:
+            let (level, critical) = (Self.percent(conditions.batteryLevel), Self.percent(parameters.criticalBattery))
+            return (
+                "the battery is at \(level), below the critical \(critical), and not charging",
+                "the device reports more charge or a charger\(Self.wayOfPush(kind))"
+            )
+        case .usage:
+            return (
+                "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
+                    + "\(Self.seconds(parameters.usageWindow)) s of usageWindow", "somebody uses it again"
+            )
+        case .priority:
+            return (
+                "it has priority 1, which never wakes a device", "the device is active, or a more urgent push comes"
+            )
+        case .worker: return ("no worker has a free slot", "one has")
+        }
+    }
+
+    /// Denied is what the user of a device can change, restricted is what only somebody else can.
+    private var refusedRefresh: (what: String, end: String) {
+        guard self.device.state.conditions.backgroundRefresh == .restricted else {
+            return ("background refresh is denied", "it is reported as available")
+        }
+        return (
+            "background refresh is restricted, which the user of the device cannot change",
+            "whoever restricts it (parental controls, or a profile of an administrator) allows it, and it is reported "
+                + "as available"
+        )
+    }
+
+    private static func wayOfPush(_ kind: LaunchKind) -> String {
+        kind == .push ? ", or with a push of priority 10" : ""
+    }
+
+    /// A part of one.
+    private static func percent(_ fraction: Double) -> String {
+        "\(JSONNumber.text(of: (fraction * 1000).rounded() / 10)) %"
+    }
+}

@@ -1,0 +1,194 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+
+@Suite("Why a push waits, or would wait", .timeLimit(.minutes(15)))
+struct PushReasoningTests {
+    private static let topic = EngineRig.topicName(0)
+    private static let start = "start one (wakegate worker --topic \(topic) -- COMMAND)"
+    private static let would = "Nothing is pending, and a push of priority 5 that comes now would"
+
+    /// A device that is registered, with a worker.
+    private func rig(_ parameters: [(PolicyParameter, Double)] = [], hasWorker: Bool = true) -> DispatchRig {
+        let rig = DispatchRig(EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)] + parameters))
+        rig.rig.register(1)
+        if hasWorker { rig.subscribe(1, slots: 4) }
+        return rig
+    }
+
+    /// The sentences about a device.
+    private func why(_ rig: DispatchRig, _ webhook: WebhookStatus? = nil) -> String {
+        let device = rig.rig.index(1)
+        let workers = rig.dispatcher.workerCounts(rig.engine.topic(of: device))
+        return Reasoning(device: rig.dispatcher.snapshot(device), offset: DeskRig.offset)
+            .push(webhook, workers, at: rig.engine.now)
+    }
+
+    /// A condition that holds pushes, and what is said of it.
+    struct Condition: Sendable {
+        let name: String
+        let what: String
+        let end: String
+        let change: @Sendable (inout ConditionsReport) -> Void
+
+        static let all = [
+            Condition(
+                name: "forceQuit",
+                what: "the app was force-quit",
+                end: "appState is reported as background or active"
+            ) { $0.appState = .forceQuit },
+            Condition(name: "denied", what: "background refresh is denied", end: "it is reported as available") {
+                $0.backgroundRefresh = .denied
+            },
+            Condition(
+                name: "restricted",
+                what: "background refresh is restricted, which the user of the device cannot change",
+                end: "whoever restricts it (parental controls, or a profile of an administrator) allows it, and it is "
+                    + "reported as available"
+            ) { $0.backgroundRefresh = .restricted },
+            Condition(name: "network", what: "the device has no network", end: "it reports one") {
+                $0.network = false
+            },
+            Condition(
+                name: "thermal",
+                what: "the thermal state is serious",
+                end: "the device reports that it is cooler, or with a push of priority 10"
+            ) { $0.thermalState = .serious },
+            Condition(
+                name: "critical",
+                what: "the thermal state is critical",
+                end: "the device reports that it is cooler"
+            ) { $0.thermalState = .critical },
+            Condition(
+                name: "battery",
+                what: "the battery is at 1 %, below the critical 5 %, and not charging",
+                end: "the device reports more charge or a charger, or with a push of priority 10"
+            ) { $0.batteryLevel = 0.01 },
+        ]
+    }
+
+    @Test("Each hold is named with its end, while a push waits and before one comes", arguments: Condition.all)
+    func holds(condition: Condition) {
+        let rig = self.rig([(.criticalBattery, 0.05)])
+        rig.conditions(1, condition.change)
+        #expect(self.why(rig) == "\(Self.would) be held because \(condition.what), until \(condition.end).")
+        rig.push(1)
+        #expect(self.why(rig) == "The push is held because \(condition.what), and launches once \(condition.end).")
+    }
+
+    @Test("Of several holds all are named, with the time and the worker that are missing besides")
+    func several() {
+        let rig = self.rig()
+        rig.push(1)
+        let wakes = rig.takeDeliveries().map(\.wake)
+        for wake in wakes { rig.report(FetchResult.newData, wake) }
+        rig.endStream(1)
+        rig.conditions(1) { report in
+            report.network = false
+            report.thermalState = .serious
+        }
+        let reasons =
+            "the device has no network, until it reports one; the thermal state is serious, until the device reports "
+            + "that it is cooler, or with a push of priority 10. Besides, it"
+        let noWorker = " s apart. Besides, no worker is subscribed to \(Self.topic): \(Self.start)."
+        var why = self.why(rig)
+        let held = "\(Self.would) be held for 2 reasons, until all of them have ended"
+        #expect(why.hasPrefix("\(held): \(reasons) would wait until "), "\(why)")
+        #expect(why.hasSuffix("are 60\(noWorker)"), "\(why)")
+        rig.push(1)
+        why = self.why(rig)
+        #expect(
+            why.hasPrefix(
+                "The push is held for 2 reasons, and launches once all of them have ended: \(reasons) waits until "
+            ),
+            "\(why)"
+        )
+        #expect(why.hasSuffix("are 60\(noWorker)"), "\(why)")
+    }
+
+    @Test("A push of priority 1 says that it never wakes a device, and what holds it besides")
+    func passive() {
+        let rig = self.rig()
+        rig.push(1, .passive)
+        #expect(self.why(rig).hasPrefix("The push has priority 1, which never wakes a device: "))
+        rig.conditions(1) { $0.network = false }
+        #expect(
+            self.why(rig) == "The push is held for 2 reasons, and launches once all of them have ended: the device has "
+                + "no network, until it reports one; it has priority 1, which never wakes a device, until the device "
+                + "is active, or a more urgent push comes."
+        )
+    }
+
+    @Test("A topic that is paused holds what comes")
+    func paused() throws {
+        let rig = self.rig()
+        rig.dispatcher.setPaused(rig.engine.topic(of: rig.rig.index(1)), true)
+        let end = "it is resumed (wakegate topic resume \(Self.topic))"
+        #expect(self.why(rig) == "\(Self.would) be held because the topic \(Self.topic) is paused, until \(end).")
+    }
+
+    @Test("A missing worker is told from one that takes no pushes, and from one without a free slot")
+    func workers() {
+        let rig = self.rig(hasWorker: false)
+        #expect(self.why(rig) == "\(Self.would) wait: no worker is subscribed to \(Self.topic): \(Self.start).")
+        rig.subscribe(1, kinds: [], tasks: ["a"])
+        let other = "start a worker that does (wakegate worker --topic \(Self.topic) -- COMMAND)"
+        let one = "the one stream of \(Self.topic) takes no pushes of this device: \(other)"
+        #expect(self.why(rig) == "\(Self.would) wait: \(one).")
+        rig.subscribe(2, devices: [2])
+        #expect(self.why(rig).contains("wait: none of the 2 streams of \(Self.topic) takes pushes of this device: "))
+        rig.push(1)
+        #expect(self.why(rig).hasPrefix("The push is due, but none of the 2 streams of "))
+        rig.push(2)
+        rig.subscribe(3, devices: [1, 2])
+        #expect(self.why(rig).hasPrefix("A wake has been in flight since "))
+        rig.endStream(3)
+        rig.endStream(2)
+        #expect(self.why(rig) == "The push is due, but \(one).")
+    }
+
+    @Test("Workers whose slots are taken are told from none")
+    func slots() {
+        let rig = self.rig(hasWorker: false)
+        rig.subscribe(1)
+        rig.push(2)
+        let more = "start another (wakegate worker --topic \(Self.topic) -- COMMAND), or give one more slots"
+        let busy = "no worker subscribed to \(Self.topic) has a free slot for this device: \(more)."
+        #expect(self.why(rig) == "\(Self.would) wait: \(busy)")
+        rig.push(1)
+        #expect(self.why(rig) == "The push is due, but \(busy)")
+        for wake in rig.takeDeliveries() { rig.report(FetchResult.newData, wake.wake) }
+        for wake in rig.takeDeliveries() { rig.report(FetchResult.newData, wake.wake) }
+        rig.advance(by: 60_000)
+        #expect(self.why(rig) == "Nothing is pending, and the next push may launch at once.")
+    }
+
+    @Test("A webhook that takes no wake says so of a push that would come")
+    func webhook() {
+        let rig = self.rig(hasWorker: false)
+        rig.subscribe(1)
+        rig.push(2)
+        let status = WebhookStatus(url: "https://localhost/wakes", slots: 1)
+        let reason =
+            "the one slot of the webhook of \(Self.topic) (https://localhost/wakes) is taken: give it more slots, or "
+            + "answer sooner."
+        #expect(self.why(rig, status) == "\(Self.would) wait: \(reason)")
+        rig.push(1)
+        #expect(self.why(rig, status) == "The push is due, but \(reason)")
+    }
+
+    @Test("A push that would come waits for what runs in its lane")
+    func lane() throws {
+        var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
+        configuration.permittedTasks = .all
+        let rig = DispatchRig(configuration)
+        rig.rig.register(1)
+        rig.subscribe(1, slots: 4, tasks: ["refresh"])
+        rig.submit(1, "refresh")
+        #expect(self.why(rig).hasPrefix("\(Self.would) wait for refresh to end, which runs in the same lane and has "))
+        rig.push(1)
+        #expect(self.why(rig).hasPrefix("The push waits until "), "the refresh counts as a launch")
+    }
+}
