@@ -1,0 +1,89 @@
+"""Where a worker finds its gateway, in the order of the command line tool."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+
+from wakegate import WakeGateError
+from wakegate._stream import Event, EventReader
+from wakegate.location import DEFAULT_URL, Location
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def remember(home: Path, current: str = "", **contexts: Dict[str, Any]) -> Dict[str, str]:
+    file = home / "wakegate/contexts.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"current": current or None, "contexts": contexts}))
+    file.chmod(0o600)
+    return {"XDG_CONFIG_HOME": str(home)}
+
+
+def test_order(home: Path) -> None:
+    assert Location(variables={}).url == DEFAULT_URL
+    (home / ".wakegate").mkdir()
+    file = {"pid": os.getpid(), "ca": "/dev.pem", "edge": "127.0.0.1:1", "plain": "127.0.0.1:2"}
+    (home / ".wakegate/gateway.json").write_text(json.dumps(file))
+    found = Location(variables={})
+    assert (found.url, found.ca) == ("https://127.0.0.1:1", "/dev.pem")
+    context = {"gateway": "https://staging:1", "ca": "/staging.pem", "tokenFile": "/staging.token"}
+    variables = remember(home, "staging", staging=context, other={"gateway": "https://other:1", "token": "o"})
+    found = Location(variables=variables)
+    assert (found.url, found.ca, found.token_file) == ("https://staging:1", "/staging.pem", "/staging.token")
+    variables.update(WAKEGATE_URL="https://variable:1/", WAKEGATE_TOKEN="t")
+    found = Location(variables=variables)
+    assert (found.url, found.ca, found.token, found.token_file) == ("https://variable:1", None, "t", None)
+    found = Location(variables=variables, context="other")
+    assert (found.url, found.token) == ("https://other:1", "o")
+    found = Location("unix:/run/gateway", variables=variables)
+    assert (found.url, found.socket, found.token) == ("http://localhost", "/run/gateway", "t")
+
+
+def test_faults_name_a_remedy(home: Path) -> None:
+    def fault(*arguments: Any, **options: Any) -> str:
+        with pytest.raises(WakeGateError) as caught:
+            Location(*arguments, **{"variables": {}, **options}).headers()
+        return str(caught.value)
+
+    assert "write https://HOST:PORT" in fault("ftp://host")
+    assert "give one of them" in fault(token="a", token_file="b")
+    assert "as `wakegate token issue` shows it" in fault(token="a b")
+    variables = remember(home, staging={"admin": "http://a:1"})
+    assert "choose one of staging" in fault(context="none", variables=variables)
+    assert "names no edge" in fault(context="staging", variables=variables)
+    (home / "wakegate/contexts.json").chmod(0o644)
+    assert "chmod 600" in fault(context="staging", variables=variables)
+
+
+def test_a_token_file_may_be_replaced(home: Path) -> None:
+    (home / "token").write_text("first\n")
+    location = Location(token_file="token", variables={})
+    assert location.headers() == {"authorization": "bearer first"}
+    assert not location.may_pass(401)  # The gateway never took it.
+    location.accepted()
+    (home / "token").write_text("sec")
+    assert location.headers() == {"authorization": "bearer sec"}
+    assert location.may_pass(401)  # It may be half of a token.
+    (home / "token").write_text("")
+    with pytest.raises(WakeGateError) as caught:
+        location.headers()
+    assert caught.value.is_passing
+
+
+def test_events_are_divided_at_every_byte() -> None:
+    text = ": hello\n\nevent: wake\nid: 1\ndata: a\ndata: b\n\ndata:\u2028ä\r\n\r\n".encode()
+    for size in range(1, len(text) + 1):
+        reader = EventReader()
+        found: List[Event] = []
+        for start in range(0, len(text), size):
+            found += reader.feed(text[start : start + size])
+        assert found == [("wake", "a\nb"), ("message", "\u2028ä")]

@@ -1,0 +1,217 @@
+"""Workers of a real gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional
+
+import pytest
+
+from wakegate import Push, Result, Task, TaskError, WakeGateError, Worker
+from wakegate.pytest_plugin import DEVICE, WakeGate
+
+TOPIC = "com.example.app"
+
+
+def eventually(holds: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def running(worker: Worker, gateway: WakeGate) -> AsyncIterator[None]:
+    """Runs a worker, and ends it well."""
+    task = asyncio.ensure_future(worker.serve())
+    await asyncio.to_thread(eventually, lambda: gateway.stats()["workers"]["connected"] == 1, "a worker")
+    try:
+        yield
+    finally:
+        worker.stop()
+        await asyncio.wait_for(task, 10)
+
+
+def make(gateway: WakeGate, **options: Any) -> Worker:
+    return Worker(gateway.url, topic=TOPIC, ca=gateway.ca, devices=[DEVICE], **options)
+
+
+def test_sync_and_async_handlers(wakegate: WakeGate) -> None:
+    worker = make(wakegate)
+    threads: List[Optional[str]] = []
+
+    @worker.push
+    def handle(push: Push) -> Result:
+        threads.append(threading.current_thread().name)
+        assert push.call(push.extend(60)) > 55
+        return Result.NO_DATA
+
+    @worker.app_refresh("com.example.app.refresh")
+    async def refresh(task: Task) -> None:
+        await task.scheduler.submit(task.identifier, earliest_begin=900)
+
+    @worker.session("photos")
+    async def photos(task: Task) -> bool:
+        return task.count == 3
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            pushed = wakegate.push()
+            assert await asyncio.to_thread(wakegate.outcome, pushed.apns_id) == "completed"
+            submission = await worker.scheduler.submit("com.example.app.refresh")
+            assert submission.disposition in ("launched", "scheduled")
+            await worker.scheduler.transfers_finished("photos", 3)
+            done = lambda: wakegate.stats()["tasks"]["results"]["success"] == 1  # noqa: E731
+            await asyncio.to_thread(eventually, done, "a refresh")
+            done = lambda: wakegate.stats()["sessions"]["completed"] == 3  # noqa: E731
+            await asyncio.to_thread(eventually, done, "a session")
+            assert [each["identifier"] for each in await worker.scheduler.pending()] == ["com.example.app.refresh"]
+            await worker.scheduler.cancel_all()
+
+    asyncio.run(play())
+    assert threads == ["wakegate-handler"]
+    assert wakegate.stats()["wakes"]["results"]["noData"] == 1
+
+
+def test_progress_and_conditions(wakegate: WakeGate) -> None:
+    worker = make(wakegate)
+    seen: Dict[str, Any] = {}
+
+    @worker.continued("com.example.app.export.*")
+    def export(task: Task) -> None:
+        task.progress.total = 100
+        for _ in range(100):
+            task.progress.add()
+        task.progress.subtitle = "done"
+
+    @worker.conditions
+    def conditions(device: str, fields: Dict[str, Any]) -> None:
+        seen[device] = fields["appState"]
+
+    async def play() -> None:
+        await worker.register(DEVICE)
+        async with running(worker, wakegate):
+            assert (await worker.report(DEVICE, appState="active"))["appState"] == "active"
+            await worker.scheduler.submit("com.example.app.export.films", "continued", title="Exporting")
+            done = lambda: wakegate.stats()["tasks"]["results"]["success"] == 1  # noqa: E731
+            await asyncio.to_thread(eventually, done, "an export")
+
+    asyncio.run(play())
+    assert seen == {DEVICE: "active"}
+
+
+@pytest.mark.wakegate(settings={"policy.executionWindow": 1, "policy.maxAttempts": 1})
+def test_a_handler_is_cancelled_when_its_time_is_over(wakegate: WakeGate) -> None:
+    worker = make(wakegate)
+    ends: List[str] = []
+
+    @worker.push
+    async def handle(push: Push) -> Result:
+        try:
+            await asyncio.sleep(20)
+        finally:
+            ends.append(push.expiration_reason or "")
+        return Result.NEW_DATA
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            pushed = wakegate.push()
+            await asyncio.to_thread(wakegate.outcome, pushed.apns_id)
+
+    asyncio.run(play())
+    assert ends == ["deadline"]
+
+
+@pytest.mark.wakegate(settings={"policy.executionWindow": 1})
+def test_a_handler_keeps_its_wake_alive(wakegate: WakeGate) -> None:
+    worker = make(wakegate)
+
+    @worker.push
+    async def handle(push: Push) -> Result:
+        with push.extended():
+            await asyncio.sleep(1.5)
+        return Result.NEW_DATA
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            pushed = wakegate.push()
+            assert await asyncio.to_thread(wakegate.outcome, pushed.apns_id) == "completed"
+
+    asyncio.run(play())
+
+
+PROGRAM = """
+import time
+from wakegate import Result, Worker
+worker = Worker(topic="com.example.app")
+@worker.push
+def handle(push):
+    print("begun", flush=True)
+    time.sleep(1)
+    return Result.NEW_DATA
+worker.run()
+print("ended")
+"""
+
+
+def test_sigterm_drains(wakegate: WakeGate) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env={**os.environ, **wakegate.env}, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    pushed = wakegate.push()
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=10)[0] == "ended\n"
+    assert process.returncode == 0
+    assert wakegate.outcome(pushed.apns_id) == "completed"
+    assert wakegate.stats()["wakes"]["results"]["lost"] == 0
+
+
+def test_errors_name_a_remedy(wakegate: WakeGate, tmp_path: Path) -> None:
+    async def handle(push: Push) -> Result:
+        return Result.NEW_DATA
+
+    def failure(**options: Any) -> WakeGateError:
+        worker = Worker(wakegate.url, topic=TOPIC, **options)
+        worker.push(handle)
+        with pytest.raises(WakeGateError) as caught:
+            worker.run()
+        assert caught.value.remedy
+        return caught.value
+
+    assert failure().code == "untrusted"
+    assert failure(ca=str(tmp_path / "none")).code == "badCredentials"
+    assert failure(ca=wakegate.ca, token_file=str(tmp_path / "none")).code == "badCredentials"
+    with pytest.raises(WakeGateError, match="no handler is registered"):
+        make(wakegate).run()
+    worker = Worker(wakegate.url, topic=TOPIC, ca=wakegate.ca)
+    with pytest.raises(TaskError) as caught:
+        asyncio.run(worker.scheduler.submit("a"))
+    assert caught.value.code == "noDevice"
+    with pytest.raises(TaskError) as caught:
+        asyncio.run(worker.scheduler_for("00" * 16).submit("a"))
+    assert (caught.value.code, caught.value.status) == ("unknownDevice", 404)
+    with pytest.raises(TaskError) as caught:
+        asyncio.run(worker.scheduler_for("00" * 16).submit("a b"))
+    assert caught.value.code == "badTaskRequest"
+
+
+def test_a_handler_needs_no_gateway() -> None:
+    push = Push.sample({"edition": 7}, topic="com.example.news")
+    assert (push.payload["edition"], push.topic) == (7, "com.example.news")
+    assert 29 < push.time_left <= 30
+    task = Task.sample("com.example.app.export", "continued", resumedFrom={"completed": 2, "total": 4})
+    assert task.resumed_from == (2, 4, None, None)
+    task.progress.completed += 1
+    assert task.progress.report() == {"completed": 1, "total": 0}
+    with pytest.raises(WakeGateError, match="no gateway sent this wake"):
+        asyncio.run(task.extend())

@@ -1,0 +1,219 @@
+"""Background transfers: the client of the agent `wakegate transfers`, over its unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import os
+import time
+from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple
+
+import httpx
+
+from ._gateway import Backoff, segment
+from ._stream import EventReader
+from .errors import TransferError, refusal
+
+#: A transfer as the agent describes it: transfer (its id), kind, url, state, bytes, total, note, error, why, taken ...
+Transfer = Dict[str, Any]
+_ENDS = ("finished", "failed", "cancelled")
+_REASONS = (
+    "BadSession BadTransfer BadPath UnknownSession UnknownTransfer TooManySessions TooManyTransfers NoSpace NotFinished "
+    "AlreadyTaken FileExists"
+).split()
+
+
+class BackgroundSession:
+    """A session of the transfers agent, whose transfers go on without this process. Raises TransferError.
+
+        session = BackgroundSession("com.example.app.films", device=token, topic="com.example.app")
+        await session.download("https://example.com/film.mp4", to="/srv/films/film.mp4")
+
+    Settings are those of the agent's `PUT /v1/sessions/<id>`: device, topic, discretionary, sendsLaunchEvents ...
+    The agent is found by WAKEGATE_TRANSFERS, or where this user's agent listens by default.
+    """
+
+    def __init__(self, identifier: str, *, agent: Optional[str] = None, **settings: Any) -> None:
+        self.identifier, self._settings = identifier, settings
+        self._socket = _socket(agent)
+        self._path = f"/v1/sessions/{segment(identifier)}"
+        self._is_prepared = self._was_there = False
+
+    async def add_download(self, url: str, **members: Any) -> str:
+        """Adds a download, and returns its id. Members: headers, earliestBegin, sha256, bytesMax, note ..."""
+        return str((await self._ask("POST", "/transfers", {"kind": "download", "url": url, **members}))["transfer"])
+
+    async def add_upload(self, file: str, url: str, **members: Any) -> str:
+        """Adds an upload, and returns its id."""
+        body = {"kind": "upload", "url": url, "file": os.path.abspath(file), **members}
+        return str((await self._ask("POST", "/transfers", body))["transfer"])
+
+    async def download(self, url: str, to: str, *, replacing: bool = False, **members: Any) -> Transfer:
+        """Downloads a file to a path. One of the same URL and path that was begun before goes on."""
+        note = members.setdefault("note", os.path.abspath(to))
+        begun = [
+            each["transfer"]
+            for each in await self.transfers()
+            if (each["url"], each["note"], each["taken"]) == (url, note, False) and each["state"] not in _ENDS[1:]
+        ]
+        id = begun[0] if begun else await self.add_download(url, **members)
+        await self.wait(id)
+        return await self.take(id, to, replacing=replacing)
+
+    async def transfers(self, state: Optional[str] = None) -> List[Transfer]:
+        """Returns the session's transfers, or those in a state: waiting, running, finished, failed, cancelled."""
+        found: List[Transfer] = []
+        query = "?limit=1000" + (f"&state={state}" if state else "")
+        after = ""
+        while True:
+            answer = await self._ask("GET", f"/transfers{query}{after}")
+            found += answer["transfers"]
+            if not answer.get("next"):
+                return found
+            after = f"&after={answer['next']}"
+
+    async def finished_downloads(self) -> List[Transfer]:
+        """Returns the downloads whose files are to be taken."""
+        return [each for each in await self.transfers("finished") if each["kind"] == "download" and not each["taken"]]
+
+    async def transfer(self, id: str) -> Transfer:
+        return dict(await self._ask("GET", f"/transfers/{segment(id)}"))
+
+    async def take(self, id: str, to: str, *, replacing: bool = False) -> Transfer:
+        """Moves the file of a finished download to its place."""
+        body = {"to": os.path.abspath(to), **({"replace": True} if replacing else {})}
+        return dict(await self._ask("POST", f"/transfers/{segment(id)}/take", body, timeout=None))
+
+    async def cancel(self, id: str, *, keep: bool = False) -> None:
+        """Cancels a transfer; `keep` keeps what was received for a later one of the same URL."""
+        await self._ask("DELETE", f"/transfers/{segment(id)}{'?keep=1' if keep else ''}")
+
+    async def wait(self, id: str) -> Transfer:
+        """Waits until a transfer has finished, even if the agent restarts meanwhile."""
+        async for name, data in self._events():
+            if name == "state" or data.get("transfer") == id and name in _ENDS:
+                found = await self.transfer(id)
+                if found["state"] == "finished":
+                    return found
+                if found["state"] in _ENDS:
+                    why = (found.get("error") or {}).get("message") or "it was cancelled"
+                    code = "transferFailed" if found["state"] == "failed" else "transferCancelled"
+                    raise TransferError(code, f"the transfer of {found['url']} has {found['state']}: {why}")
+        raise AssertionError("not reached")
+
+    async def events(self) -> AsyncIterator[Tuple[str, Transfer]]:
+        """Yields what happens: progress (at most four a second), finished, failed, cancelled and idle.
+
+        It begins with the transfers that have ended before and were not taken. While somebody reads, no wake is asked
+        for. An agent that restarts is waited for.
+        """
+        told: Set[str] = set()
+        is_first = True
+        async for name, data in self._events():
+            if name == "state":
+                for each in await self.transfers():
+                    is_news = each["state"] == "failed" or each["state"] == "finished" and not each["taken"]
+                    if each["state"] in _ENDS and each["transfer"] not in told:
+                        told.add(each["transfer"])
+                        if is_news or not is_first:
+                            yield each["state"], each
+                is_first = False
+            elif name not in _ENDS:
+                yield name, data
+            elif data["transfer"] not in told:
+                told.add(data["transfer"])
+                yield name, data
+
+    __aiter__ = events
+
+    async def _events(self) -> AsyncIterator[Tuple[str, Dict[str, Any]]]:
+        """Yields the agent's events, over as many streams as it takes."""
+        backoff, since = Backoff(0.1, 5), time.monotonic()
+        while True:
+            try:
+                await self._ask("GET", "")
+                async with self._client(timeout=45) as client:  # A comment comes every 15 s.
+                    async with client.stream("GET", f"{self._path}/events") as response:
+                        response.raise_for_status()
+                        reader = EventReader(1 << 20)
+                        async for chunk in response.aiter_raw():
+                            since = time.monotonic()
+                            for event in reader.feed(chunk):
+                                backoff.succeeded()
+                                yield event.name, json.loads(event.data)
+            except (httpx.HTTPError, ValueError):
+                pass
+            except TransferError as error:
+                if not error.is_passing or not self._was_there or time.monotonic() - since > 60:
+                    raise
+            await asyncio.sleep(backoff.failed())
+
+    def _client(self, timeout: Optional[float] = 30) -> httpx.AsyncClient:
+        transport = httpx.AsyncHTTPTransport(uds=self._socket)
+        return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout)
+
+    async def _ask(
+        self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, timeout: Optional[float] = 30
+    ) -> Any:
+        async with self._client(timeout) as client:
+            if not self._is_prepared:
+                await self._once(client, "PUT", "", self._settings)
+                self._is_prepared = True
+            try:
+                return await self._once(client, method, rest, body)
+            except TransferError as error:
+                if error.code != "unknownSession":
+                    raise
+                await self._once(client, "PUT", "", self._settings)  # The agent has forgotten it.
+                return await self._once(client, method, rest, body)
+
+    async def _once(self, client: httpx.AsyncClient, method: str, rest: str, body: Optional[Mapping[str, Any]]) -> Any:
+        backoff = Backoff(0.1, 2)
+        for tries in range(6):
+            try:
+                response = await client.request(method, self._path + rest, json=body)
+                self._was_there = True
+                if response.is_success:
+                    return response.json() if response.content else None
+                answer = response.json() if response.content else None
+                found = refusal(response.status_code, response.headers, answer, "transfers agent")
+                code = "notPermitted" if found.status == 403 else found.code
+                if found.reason in _REASONS:
+                    code = found.reason[0].lower() + found.reason[1:]
+                fields = {**found.fields(), "is_passing": found.status == 503}
+                fault = TransferError(code, found.message, found.remedy, **fields)
+            except (httpx.TransportError, ValueError) as error:
+                fault = self._fault(error)
+            harmless = method != "POST" or not fault.may_have_arrived
+            if tries == 5 or not fault.is_passing or not harmless:
+                raise fault
+            await asyncio.sleep(backoff.failed())
+        raise AssertionError("not reached")
+
+    def _fault(self, error: Exception) -> TransferError:
+        at = f"at {self._socket} ({error!r})"
+        if isinstance(error, httpx.ConnectError) and "Permission denied" in str(error):
+            text, remedy = f"the transfers agent {at} is another user's", "start one of your own with `wakegate transfers`"
+            return TransferError("notPermitted", text, remedy)
+        if isinstance(error, httpx.ConnectError):
+            remedy = "start one with `wakegate transfers`, or name another in WAKEGATE_TRANSFERS"
+            return TransferError("noAgent", f"no transfers agent listens {at}", remedy, is_passing=True)
+        is_late = isinstance(error, httpx.TimeoutException)
+        code, what = ("timedOut", "did not answer in time") if is_late else ("interrupted", "ended the exchange")
+        text, remedy = f"the transfers agent {at} {what}", "list the session's transfers to see what it did"
+        return TransferError(code, text, remedy, is_passing=True, may_have_arrived=True)
+
+
+def _socket(agent: Optional[str]) -> str:
+    named = agent or os.environ.get("WAKEGATE_TRANSFERS")
+    if named:
+        path = named[len("unix:") :] if named.startswith("unix:") else named
+        if "://" in path or len(path.encode()) > 107:
+            remedy = "write unix:/PATH, the path of its socket, of at most 107 bytes"
+            raise TransferError("badArgument", f'the agent is "{named}"', remedy)
+        return path
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    candidates = [f"{folder}/wakegate/transfers.sock"] if folder.startswith("/") else []
+    candidates.append(f"/run/wakegate-transfers/{getpass.getuser()}/transfers.sock")
+    return next((each for each in candidates if os.path.exists(each)), candidates[0])
