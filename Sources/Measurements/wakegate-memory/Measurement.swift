@@ -72,17 +72,13 @@ struct Measurement {
     private static func push(_ device: Int, _ engine: EmbeddedEngine) {
         guard let index = engine.find(Self.token(device)) else { preconditionFailure("it was registered") }
         Array(repeating: UInt8(ascii: " "), count: Self.payloadBytes).withByteView { payload in
-            let push = IncomingPush(
-                apnsID: APNsID(random: (UInt64(device), 1)),
-                isNamedByClient: false,
-                priority: .considerate,
-                expiration: .absent,
-                collapseID: ByteView(),
-                payload: payload,
-                wakes: true
-            )
+            var push = Push()
+            push.apnsID = APNsID(random: (UInt64(device), 1))
+            push.priority = .considerate
+            push.payload = payload
+            push.wakes = true
             _ = engine.catchUp(index)
-            _ = try? engine.accept(push, device: index, workerIsFree: false)
+            _ = try? engine.accept(push, .absent, device: index, workerIsFree: false)
         }
         // What a driver takes in each step, so that no list of all devices is measured.
         while engine.ready.popNewcomer() != nil {}

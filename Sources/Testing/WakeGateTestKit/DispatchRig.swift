@@ -47,13 +47,15 @@ package final class DispatchRig {
         wakes: Bool = true,
         clientID: UInt64? = nil
     ) -> PushAnswer? {
-        let outcome = self.rig.makePush(priority, expiration, wakes: wakes, clientID: clientID) { push in
-            EngineRig.topicName(topic).withByteView {
-                self.dispatcher.push(push, token: EngineRig.token(device), topic: $0, isDryRun: isDryRun)
+        self.rig.makePush(priority, expiration, wakes: wakes, clientID: clientID) { made, expiration in
+            EngineRig.topicName(topic).withByteView { topic in
+                var push = made
+                push.token = EngineRig.token(device)
+                push.topic = topic
+                push.isDryRun = isDryRun
+                return try? self.dispatcher.push(push, expiration)
             }
         }
-        guard case .answered(let answer) = outcome else { return nil }
-        return answer
     }
 
     /// A worker subscribes; `devices` are those it names, none for any of the topic.

@@ -94,30 +94,27 @@ package final class EngineRig {
     /// The next push, its payload naming its number.
     ///
     /// - `clientID`: the number that the client's apns-id is made of; nil when the gateway makes one.
+    /// - `body`: is given the push and the expiration.
     package func makePush<Result>(
         _ priority: Priority,
         _ expiration: ArrivingPush.Expiration = .absent,
         wakes: Bool = true,
         clientID: UInt64? = nil,
         trace: TraceParent? = nil,
-        body: (IncomingPush) -> Result
+        body: (Push, ArrivingPush.Expiration) -> Result
     ) -> Result {
         self.lastPush += 1
         var traceBytes = ByteBuffer()
         if let trace { PushTrace.write(trace, state: ByteView("vendor=\"1\""), to: &traceBytes) }
         return "{\"aps\":{\"content-available\":1},\"n\":\(self.lastPush)}".withByteView { payload in
-            body(
-                IncomingPush(
-                    apnsID: Self.apnsID(clientID ?? self.lastPush),
-                    isNamedByClient: clientID != nil,
-                    priority: priority,
-                    expiration: expiration,
-                    collapseID: ByteView(),
-                    payload: payload,
-                    wakes: wakes,
-                    trace: traceBytes.view
-                )
-            )
+            var push = Push()
+            push.apnsID = Self.apnsID(clientID ?? self.lastPush)
+            push.isNamedByClient = clientID != nil
+            push.priority = priority
+            push.payload = payload
+            push.wakes = wakes
+            push.trace = traceBytes.view
+            return body(push, expiration)
         }
     }
 
@@ -135,13 +132,13 @@ package final class EngineRig {
         clientID: UInt64? = nil,
         trace: TraceParent? = nil
     ) -> PushAnswer? {
-        self.makePush(priority, expiration, wakes: wakes, clientID: clientID, trace: trace) { push in
+        self.makePush(priority, expiration, wakes: wakes, clientID: clientID, trace: trace) { push, expiration in
             let admission = Self.topicName(topic).withByteView {
                 self.engine.admit(Self.token(device), topic: $0, isDryRun: false)
             }
             guard case .device(let index) = admission else { return nil }
             _ = self.engine.catchUp(index)
-            return try? self.engine.accept(push, device: index, workerIsFree: workerIsFree)
+            return try? self.engine.accept(push, expiration, device: index, workerIsFree: workerIsFree)
         }
     }
 

@@ -44,67 +44,59 @@ struct PushFixture {
         self.fields.removeAll { $0.name == name }
     }
 
-    /// Passes the fields, from memory that stays in place, to `body`.
-    func withHeaders<Result>(_ body: (PushHeaders) -> Result) -> Result {
-        func feed(_ headers: PushHeaders, from index: Int) -> Result {
-            guard index < self.fields.count else { return body(headers) }
+    /// Passes the push, from memory that stays in place, to `body`.
+    func withRequest<Result>(_ body: (PushRequest) -> Result) -> Result {
+        func feed(_ request: PushRequest, from index: Int) -> Result {
+            guard index < self.fields.count else { return body(request) }
             return self.fields[index].name.withByteView { name in
                 self.fields[index].value.withByteView { value in
-                    var headers = headers
-                    headers.field(name: name, value: value)
-                    return feed(headers, from: index + 1)
+                    var request = request
+                    request.field(name: name, value: value)
+                    return feed(request, from: index + 1)
                 }
             }
         }
-        return feed(PushHeaders(), from: 0)
+        return self.method.withByteView { method in
+            (self.prefix + self.token).withByteView { path in
+                self.body.withByteView { body in
+                    let isCutShort = self.isBodyCutShort
+                    return feed(
+                        PushRequest(method: method, path: path, body: body, isBodyCutShort: isCutShort),
+                        from: 0
+                    )
+                }
+            }
+        }
     }
 
     /// The push as the module sees it.
     func check() -> Swift.Result<Outcome, APNSReason> {
-        self.withHeaders { headers in
-            self.method.withByteView { method in
-                (self.prefix + self.token).withByteView { path in
-                    self.body.withByteView { body in
-                        self.check(
-                            PushRequest(
-                                method: method,
-                                path: path,
-                                headers: headers,
-                                body: body,
-                                isBodyCutShort: self.isBodyCutShort
-                            )
-                        )
-                    }
+        self.withRequest { request in
+            var push = Push()
+            do throws(APNSReason) {
+                try request.check(into: &push, rules: self.rules) { _ throws(APNSReason) in
+                    if let reason = self.authentication { throw reason }
+                } authorize: { topic throws(APNSReason) in
+                    #expect(topic.string == self.fields.first { $0.name == "apns-topic" }?.value)
+                    if let reason = self.authorization { throw reason }
                 }
-            }
-        }
-    }
-
-    private func check(_ request: PushRequest) -> Swift.Result<Outcome, APNSReason> {
-        var token = DeviceToken()
-        do throws(APNSReason) {
-            let push = try request.checked(rules: self.rules, token: &token) { _ throws(APNSReason) in
-                if let reason = self.authentication { throw reason }
-            } authorize: { topic throws(APNSReason) in
-                #expect(topic.string == self.fields.first { $0.name == "apns-topic" }?.value)
-                if let reason = self.authorization { throw reason }
+            } catch {
+                return .failure(error)
             }
             return .success(
                 Outcome(
-                    id: push.head.id,
-                    expiration: push.head.expiration,
-                    priority: push.head.priority,
-                    type: push.head.type,
-                    collapseID: push.head.collapseID.string,
-                    topic: push.head.topic.string,
-                    isDryRun: push.head.isDryRun,
+                    id: push.isNamedByClient ? push.apnsID : nil,
+                    expiration: push.expiration,
+                    priority: push.priority,
+                    type: push.type,
+                    collapseID: push.collapseID.string,
+                    topic: push.topic.string,
+                    isDryRun: push.isDryRun,
                     wakes: push.wakes,
                     warnings: push.warnings,
-                    token: token
+                    token: push.token
                 )
             )
-        } catch {
-            return .failure(error)
         }
     }
 

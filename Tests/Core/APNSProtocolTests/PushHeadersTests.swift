@@ -42,7 +42,7 @@ struct PushHeadersTests {
         var push = PushFixture()
         push.set("apns-id", "9D3220fe-444B-633E-d1f1-5d0dcb4f537a")
         push.set("apns-priority", "x")
-        let id = try #require(push.withHeaders { $0.id })
+        let id = try #require(push.withRequest { $0.id })
         var buffer = ByteBuffer()
         id.write(to: &buffer)
         let text = buffer.view.string
@@ -151,11 +151,15 @@ struct PushHeadersTests {
         for position in [0, 1, 7, 8, 9, 20] {
             let value = [UInt8](repeating: UInt8(ascii: "c"), count: position) + bytes
             for value in [value, value + Array("é and more".utf8)] {
-                var headers = PushHeaders()
+                let path = ByteView("/3/device/00112233445566778899aabbccddeeff")
+                var request = PushRequest(method: ByteView("POST"), path: path, body: ByteView("{}"))
                 value.withByteView { value in
-                    headers.field(name: ByteView("apns-collapse-id"), value: value)
-                    headers.field(name: ByteView("apns-topic"), value: ByteView("com.example"))
-                    #expect(throws: APNSReason.badCollapseId) { try headers.validated(rules: PushRules()) }
+                    request.field(name: ByteView("apns-collapse-id"), value: value)
+                    request.field(name: ByteView("apns-topic"), value: ByteView("com.example"))
+                    var push = Push()
+                    #expect(throws: APNSReason.badCollapseId) {
+                        try request.check(into: &push, rules: PushRules(), authenticate: { _ in }, authorize: { _ in })
+                    }
                 }
             }
         }
@@ -172,7 +176,7 @@ struct PushHeadersTests {
         }
         let legal = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-".utf8)
         for byte in UInt8.min...UInt8.max {
-            let isTopic = [byte].withByteView { PushHead.isTopic($0) }
+            let isTopic = [byte].withByteView { Push.isTopic($0) }
             #expect(isTopic == legal.contains(byte), "byte \(byte)")
         }
     }
@@ -203,13 +207,12 @@ struct PushHeadersTests {
         #expect(push.reason == .duplicateHeaders)
     }
 
-    @Test("The payload's bound follows the push type, before anything is checked")
+    @Test("The payload's bound follows the push type")
     func payloadBytesMax() {
-        for (type, bound) in [("voip", 5120), ("alert", 4096), ("nonsense", 4096), (nil, 4096)] {
-            var push = PushFixture()
-            if let type { push.set("apns-push-type", type) } else { push.remove("apns-push-type") }
-            #expect(push.withHeaders { $0.payloadBytesMax } == bound)
+        for (type, bound) in [("voip", 5120), ("alert", 4096), ("nonsense", 4096)] {
+            #expect(PushPayload.bytesMax(type: type.withByteView { PushType($0) }) == bound)
         }
+        #expect(PushPayload.bytesMax(type: nil) == 4096)
     }
 
     @Test(
@@ -226,7 +229,7 @@ struct PushHeadersTests {
         } else {
             #expect(throws: APNSReason.badDryRun) { try push.check().get() }
         }
-        #expect(push.withHeaders { $0.isDryRun } == (values == ["1"]))
+        #expect(push.withRequest { $0.isDryRun } == (values == ["1"]))
         #expect(try !PushFixture().check().get().isDryRun)
     }
 
@@ -235,9 +238,9 @@ struct PushHeadersTests {
         var push = PushFixture()
         push.fields.append(("authorization", "bearer second"))
         push.set("apns-topic", "<bad>")
-        #expect(push.withHeaders { $0.authorization?.string } == "bearer a.b.c")
-        #expect(push.withHeaders { $0.unverifiedTopic?.string } == "<bad>")
+        #expect(push.withRequest { $0.authorization?.string } == "bearer a.b.c")
+        #expect(push.withRequest { $0.unverifiedTopic?.string } == "<bad>")
         push.fields = []
-        #expect(push.withHeaders { $0.authorization == nil && $0.unverifiedTopic == nil })
+        #expect(push.withRequest { $0.authorization == nil && $0.unverifiedTopic == nil })
     }
 }

@@ -19,7 +19,7 @@ struct BoundTests {
         return EngineRig(configuration)
     }
 
-    private func refusal(_ rig: EngineRig, _ push: IncomingPush, _ device: Int) -> Refusal? {
+    private func refusal(_ rig: EngineRig, _ push: Push, _ device: Int) -> Refusal? {
         let index = rig.index(device)
         return rig.engine.memoryRefusal(push, index, rig.engine.identity(index).topic)
     }
@@ -53,7 +53,7 @@ struct BoundTests {
         let books = rig.engine.totals
         #expect(rig.push(3) == nil)
         #expect(rig.engine.totals.accepted == books.accepted)
-        rig.makePush(.considerate) { push in
+        rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 3) == .noMemory)
         }
         // Neither one that wakes nobody nor one that takes the place of another needs any.
@@ -78,12 +78,12 @@ struct BoundTests {
         #expect(rig.push(1) != nil)
         #expect(rig.push(2) != nil)
         #expect(rig.push(3) == nil)
-        rig.makePush(.considerate) { push in
+        rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)
         }
         #expect(rig.push(4, topic: 1) != nil)
         #expect(rig.push(5, topic: 1) == nil)
-        rig.makePush(.considerate) { push in
+        rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 5) == .noMemory)
             // Who has more than a share is told so, whoever has the rest.
             #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)

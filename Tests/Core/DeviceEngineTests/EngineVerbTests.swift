@@ -18,6 +18,7 @@ struct EngineVerbTests {
             let foretold = rig.makePush(priority) {
                 rig.engine.acceptDryRun(
                     $0,
+                    $1,
                     device: rig.index(1),
                     topic: rig.engine.identity(rig.index(1)).topic,
                     workerIsFree: workerIsFree

@@ -157,18 +157,16 @@ struct RestoreTests {
         let token = EngineRig.token(7, bytes: bytes)
         payload.withByteView { payload in
             collapseID.withByteView { collapseID in
-                let push = IncomingPush(
-                    apnsID: APNsID(first: 1, second: 2, upperCase: 3),
-                    isNamedByClient: true,
-                    priority: .considerate,
-                    expiration: .absent,
-                    collapseID: collapseID,
-                    payload: payload,
-                    wakes: true
-                )
+                var push = Push()
+                push.apnsID = APNsID(first: 1, second: 2, upperCase: 3)
+                push.isNamedByClient = true
+                push.priority = .considerate
+                push.collapseID = collapseID
+                push.payload = payload
+                push.wakes = true
                 let admission = rig.engine.admit(token, topic: ByteView("com.example"), isDryRun: false)
                 guard case .device(let device) = admission else { return }
-                _ = try? rig.engine.accept(push, device: device, workerIsFree: false)
+                _ = try? rig.engine.accept(push, .absent, device: device, workerIsFree: false)
             }
         }
         try store.commit(from: rig.engine)

@@ -83,27 +83,27 @@ extension SharedComparison {
         try self.perform("push \(device) \(expiration) \(priority) \(isDryRun)", [token]) { dispatcher, _, _ in
             var traceBytes = ByteBuffer()
             if let trace { PushTrace.write(trace, state: ByteView(), to: &traceBytes) }
-            let outcome = "{\"n\":\(number),\"x\":\"\(filling)\"}".withByteView { payload in
+            return "{\"n\":\(number),\"x\":\"\(filling)\"}".withByteView { payload in
                 topic.withByteView { topic in
-                    dispatcher.push(
-                        IncomingPush(
-                            apnsID: EngineRig.apnsID(number),
-                            isNamedByClient: isNamed,
-                            priority: priority,
-                            expiration: expiration,
-                            collapseID: ByteView(),
-                            payload: payload,
-                            wakes: wakes,
-                            trace: traceBytes.view
-                        ),
-                        token: token,
-                        topic: topic,
-                        isDryRun: isDryRun
-                    )
+                    var push = Push()
+                    push.token = token
+                    push.topic = topic
+                    push.apnsID = EngineRig.apnsID(number)
+                    push.isNamedByClient = isNamed
+                    push.priority = priority
+                    push.payload = payload
+                    push.wakes = wakes
+                    push.isDryRun = isDryRun
+                    push.trace = traceBytes.view
+                    do throws(Refusal) {
+                        let answer = try dispatcher.push(push, expiration)
+                        let (eligibleAt, held) = (answer.eligibleAt as Any, answer.held as Any)
+                        return "\(answer.disposition) \(eligibleAt) \(held) \(answer.wake != nil)"
+                    } catch {
+                        return "\(error)"
+                    }
                 }
             }
-            guard case .answered(let answer) = outcome else { return "\(outcome)" }
-            return "\(answer.disposition) \(answer.eligibleAt as Any) \(answer.held as Any) \(answer.wake != nil)"
         }
     }
 

@@ -213,11 +213,13 @@ struct SharedStreamTests {
     func nowOrNever() throws {
         var expirations: [ArrivingPush.Expiration] = []
         func reach(_ device: Int) {
-            self.rig.rig.makePush(.immediate, .nowOrNever) { push in
-                let reaching = EngineRig.topicName(0).withByteView {
-                    self.rig.dispatcher.reachingElsewhere(push, token: EngineRig.token(device), topic: $0)
+            self.rig.rig.makePush(.immediate, .nowOrNever) { made, expiration in
+                EngineRig.topicName(0).withByteView { topic in
+                    var push = made
+                    push.token = EngineRig.token(device)
+                    push.topic = topic
+                    expirations.append(self.rig.dispatcher.reachingElsewhere(push, expiration))
                 }
-                expirations.append(reaching.expiration)
             }
         }
         self.commit(

@@ -20,9 +20,9 @@ enum CertificateTopicsTarget {
         guard let topics = try? CertificateTopics(subject: subject, list: list) else { return }
         try promise(!topics.names.isEmpty, "a certificate without a topic was taken")
         for name in topics.names {
-            let isAdmitted = name.withByteView { PushHead.isTopic($0) && topics.admits(topic: $0) }
+            let isAdmitted = name.withByteView { Push.isTopic($0) && topics.admits(topic: $0) }
             // Siblings of the longest topics are longer than any push may name.
-            try promise(isAdmitted || name.utf8.count > PushHead.topicBytesMax, "\(name) is named and not admitted")
+            try promise(isAdmitted || name.utf8.count > Push.topicBytesMax, "\(name) is named and not admitted")
             let other = name + "!"
             try promise(!other.withByteView { topics.admits(topic: $0) }, "\(other) is admitted and not named")
         }

@@ -8,7 +8,7 @@ enum PushRequestTarget {
         var reader = InputReader(input)
         let method = reader.view(until: 0x20)
         let path = reader.line()
-        var headers = PushHeaders()
+        var fields: [(name: ByteView, value: ByteView)] = []
         var expected = ExpectedPush(method: method.array, path: path.array)
         while case let line = reader.line(), !line.isEmpty {
             var field = InputReader(line)
@@ -17,19 +17,19 @@ enum PushRequestTarget {
             while !value.isEmpty, value[0] == 0x20 { value = value.dropFirst(1) }
             // Transports hand over names in lower case, and never an empty one.
             guard !name.isEmpty, name.array == name.array.map(\.lowercasedASCII) else { continue }
-            headers.field(name: name, value: value)
+            fields.append((name, value))
             expected.field(name.array, value.array)
         }
-        let body = reader.rest
+        var request = PushRequest(method: method, path: path, body: reader.rest)
+        for field in fields { request.field(name: field.name, value: field.value) }
         for isStrict in [false, true] {
-            let rules = PushRules(strictBackgroundPriority: isStrict)
-            let request = PushRequest(method: method, path: path, headers: headers, body: body)
-            try self.compare(request, expected.verdict(body: body, isStrict: isStrict), rules)
+            let verdict = expected.verdict(body: request.body, isStrict: isStrict)
+            try self.compare(request, verdict, PushRules(strictBackgroundPriority: isStrict))
         }
-        try promise(headers.hasDuplicates == expected.hasDuplicates, "duplicate fields are seen wrongly")
-        try promise(headers.isDryRun == expected.isDryRun, "a dry run is seen wrongly")
-        try promise(headers.authorization?.array == expected["authorization"], "the first authorization counts")
-        try promise(headers.unverifiedTopic?.array == expected["apns-topic"], "the first topic counts")
+        try promise(request.hasDuplicates == expected.hasDuplicates, "duplicate fields are seen wrongly")
+        try promise(request.isDryRun == expected.isDryRun, "a dry run is seen wrongly")
+        try promise(request.authorization?.array == expected["authorization"], "the first authorization counts")
+        try promise(request.unverifiedTopic?.array == expected["apns-topic"], "the first topic counts")
     }
 
     private static func compare(
@@ -37,12 +37,11 @@ enum PushRequestTarget {
         _ expected: APNSReason?,
         _ rules: PushRules
     ) throws(BrokenPromise) {
-        var token = DeviceToken()
-        let push: CheckedPush
+        var push = Push()
         do throws(APNSReason) {
-            push = try request.checked(
+            try request.check(
+                into: &push,
                 rules: rules,
-                token: &token,
                 authenticate: { _ throws(APNSReason) in },
                 authorize: { _ throws(APNSReason) in }
             )
@@ -51,13 +50,14 @@ enum PushRequestTarget {
         }
         try promise(expected == nil, "accepted, expected \(String(describing: expected))")
         try promise(
-            request.path.string.lowercased() == "/3/device/\(token.hex)",
-            "the token was read as \(token.hex)"
+            request.path.string.lowercased() == "/3/device/\(push.token.hex)",
+            "the token was read as \(push.token.hex)"
         )
-        if let id = push.head.id {
+        try promise(push.isNamedByClient == (request.id != nil), "the sender's apns-id is passed over")
+        if push.isNamedByClient {
             var text = ByteBuffer()
-            id.write(to: &text)
-            try promise(APNsID(text.view) == id, "an apns-id changes when it is written anew")
+            push.apnsID.write(to: &text)
+            try promise(APNsID(text.view) == request.id, "an apns-id changes when it is written anew")
         }
         try promise(push.wakes == (JSONGate.judge(request.body) == .wakes), "the payload was judged in two ways")
     }

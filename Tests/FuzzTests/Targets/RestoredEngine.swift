@@ -83,17 +83,13 @@ enum RestoredEngine {
         case 5: engine.unregister(device)
         default:
             guard engine.identity(device).isRegistered else { return }
-            let push = IncomingPush(
-                apnsID: APNsID(first: 1, second: UInt64(choice), upperCase: 0),
-                isNamedByClient: true,
-                priority: .immediate,
-                expiration: .absent,
-                collapseID: ByteView(),
-                payload: ByteView("{}"),
-                wakes: true
-            )
+            var push = Push()
+            push.apnsID = APNsID(first: 1, second: UInt64(choice), upperCase: 0)
+            push.isNamedByClient = true
+            push.payload = ByteView("{}")
+            push.wakes = true
             _ = engine.catchUp(device)
-            _ = try? engine.accept(push, device: device, workerIsFree: choice % 2 == 0)
+            _ = try? engine.accept(push, .absent, device: device, workerIsFree: choice % 2 == 0)
         }
     }
 

@@ -20,21 +20,7 @@ struct EngineOutboxTests {
 
     private func append(_ outbox: EngineOutbox) {
         let stream = LoopStream(loop: 0, connectionIndex: 0, connectionGeneration: 1, number: 1)
-        let push = PushCommand(
-            reply: .stream(stream),
-            token: DeviceToken(),
-            apnsID: APNsID(random: (1, 2)),
-            isNamedByClient: false,
-            expiration: 0,
-            priority: 10,
-            wakes: true,
-            isDryRun: false,
-            topicCount: 0,
-            collapseIDCount: 0,
-            payloadCount: 0,
-            traceCount: 0
-        )
-        outbox.append(push, topic: ByteView(), collapseID: ByteView(), payload: ByteView(), trace: ByteView())
+        outbox.append(Push(), from: .stream(stream))
     }
 
     @Test("It leaves at the end of the turn, and not before")

@@ -252,22 +252,22 @@ final class Requests {
         let name = EngineRig.topicName(topic)
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
         let apnsID = EngineRig.apnsID(UInt64(clientID ?? request))
-        let push = PushCommand(
-            reply: Self.address(request),
-            token: device.token,
-            apnsID: isUpperCase ? Self.upperCased(apnsID) : apnsID,
-            isNamedByClient: clientID != nil,
-            expiration: expiration ?? PushCommand.expirationAbsent,
-            priority: priority.rawValue,
-            wakes: wakes,
-            isDryRun: isDryRun,
-            topicCount: UInt8(name.utf8.count),
-            collapseIDCount: UInt8(collapseID.count),
-            payloadCount: UInt16(payload.utf8.count)
-        )
+        var push = Push()
+        push.token = device.token
+        push.apnsID = isUpperCase ? Self.upperCased(apnsID) : apnsID
+        push.isNamedByClient = clientID != nil
+        push.expiration = expiration.map { $0 == 0 ? .zero : .seconds($0) } ?? .absent
+        push.priority = priority
+        push.wakes = wakes
+        push.isDryRun = isDryRun
         name.withByteView { topic in
             payload.withByteView { payload in
-                collapseID.withByteView { self.batch.append(push, topic: topic, collapseID: $0, payload: payload) }
+                collapseID.withByteView { collapseID in
+                    push.topic = topic
+                    push.payload = payload
+                    push.collapseID = collapseID
+                    self.batch.append(push, from: Self.address(request))
+                }
             }
         }
     }

@@ -118,14 +118,20 @@ extension Requests {
 
     /// - `topic`: nil for the device's own.
     func testPush(_ request: Int, _ device: some RigDevice, topic: Int? = nil, refused reason: APNSReason? = nil) {
-        var push = TestPush(
-            Named(device.token),
-            refused: reason,
-            EngineRig.apnsID(UInt64(request)),
-            topic: topic.map { EngineRig.topicName($0) }
-        )
-        push.payload = Array("{\"aps\":{\"content-available\":1},\"n\":\(request)}".utf8)
-        push.wakes = true
+        let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
+        let push = payload.withByteView { payload in
+            var push = Push()
+            push.apnsID = EngineRig.apnsID(UInt64(request))
+            push.priority = .considerate
+            push.payload = payload
+            push.wakes = true
+            return TestPush(
+                Named(device.token),
+                push,
+                topic: topic.map { EngineRig.topicName($0) },
+                refused: reason
+            )
+        }
         self.ask(request, .testPush, .testPush(push))
     }
 

@@ -1,44 +1,6 @@
 package import Policy
 package import Wire
 
-/// A push that passed every check that needs no state.
-package struct IncomingPush {
-    package let apnsID: APNsID
-    /// Whether the sender chose the apns-id, and may repeat the push with it: the repetition is answered as before, and
-    /// not accepted again.
-    package let isNamedByClient: Bool
-    package let priority: Priority
-    package internal(set) var expiration: ArrivingPush.Expiration
-    /// Empty when there is none; valid during the call.
-    package let collapseID: ByteView
-    /// Valid during the call.
-    package let payload: ByteView
-    /// Whether `aps.content-available` is 1.
-    package let wakes: Bool
-    /// The trace it belongs to, as `PushTrace` keeps it; empty when there is none, valid during the call.
-    package let trace: ByteView
-
-    package init(
-        apnsID: APNsID,
-        isNamedByClient: Bool,
-        priority: Priority,
-        expiration: ArrivingPush.Expiration,
-        collapseID: ByteView,
-        payload: ByteView,
-        wakes: Bool,
-        trace: ByteView = ByteView()
-    ) {
-        self.apnsID = apnsID
-        self.isNamedByClient = isNamedByClient
-        self.priority = priority
-        self.expiration = expiration
-        self.collapseID = collapseID
-        self.payload = payload
-        self.wakes = wakes
-        self.trace = trace
-    }
-}
-
 /// The answer to an accepted push or request.
 package struct LaunchAnswer<Disposition: Hashable & Sendable>: Hashable, Sendable {
     package let disposition: Disposition

@@ -500,7 +500,7 @@ extension DeviceRecord {
     static let answeredPushMemory: Int64 = 600_000
 
     /// What this push was answered when it came before, if its sender names it and may be repeating it.
-    func answerBefore(_ push: IncomingPush, at now: Instant) -> PushAnswer? {
+    func answerBefore(_ push: Push, at now: Instant) -> PushAnswer? {
         guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
         let horizon = now - Self.answeredPushMemory
         return answered.last { $0.apnsID == push.apnsID && $0.at > horizon }?.answer
@@ -513,7 +513,7 @@ extension DeviceRecord {
     }
 
     /// Remembers the answer to a push that its sender names.
-    mutating func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, at now: Instant) {
+    mutating func noteAnswer(_ answer: PushAnswer, _ push: Push, at now: Instant) {
         let answered = AnsweredPush(push.apnsID, answer, at: now)
         _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) }
     }

@@ -1,4 +1,4 @@
-import Policy
+package import Policy
 package import Wire
 
 extension EmbeddedEngine {
@@ -19,11 +19,13 @@ extension EmbeddedEngine {
     /// Accepts a push for a device that `admit` named; one that was accepted before, under an apns-id of its sender's,
     /// is answered as it was then, in every part, and changes nothing. What is due of the device is done: `catchUp`.
     ///
+    /// - `expiration`: the push's, in policy time.
     /// - `workerIsFree`: a worker has a free slot for this device.
     /// - Throws: `tooMany` when the device has had as many pushes as it takes for now, `noMemory` and
     ///   `noMemoryForTopic` when there is no memory for one more to wait in.
     package func accept(
-        _ push: IncomingPush,
+        _ push: Push,
+        _ expiration: ArrivingPush.Expiration,
         device: DeviceIndex,
         workerIsFree: Bool
     ) throws(Refusal) -> PushAnswer {
@@ -42,7 +44,7 @@ extension EmbeddedEngine {
         let content = self.traces.content(of: push, inPlaceOf: older)
         self.memory.hold(content, topic)
         let parameters = self.parameters(topic)
-        let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: push.expiration)
+        let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: expiration)
         let now = self.now
         let action = self.change(device) {
             $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters, with: &$1)
@@ -57,7 +59,7 @@ extension EmbeddedEngine {
             parameters
         )
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
-        let terms = PushTerms(push.priority, push.expiration, at: self.now)
+        let terms = PushTerms(push.priority, expiration, at: self.now)
         self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
         switch action {
         case .launched(let absorbed):
@@ -76,7 +78,8 @@ extension EmbeddedEngine {
     ///
     /// - `device`: nil for a token that the push would register.
     package func acceptDryRun(
-        _ push: IncomingPush,
+        _ push: Push,
+        _ expiration: ArrivingPush.Expiration,
         device: DeviceIndex?,
         topic: TopicIndex?,
         workerIsFree: Bool
@@ -86,7 +89,7 @@ extension EmbeddedEngine {
         var lanes = device.map { self.lanes($0) } ?? DeviceLanes()
         while lanes.timePassed(self.now, parameters) != .nothing {}
         let action = lanes.pushReceived(
-            ArrivingPush(handle: .none, priority: push.priority, expiration: push.expiration),
+            ArrivingPush(handle: .none, priority: push.priority, expiration: expiration),
             at: self.now,
             workerIsFree: workerIsFree,
             parameters
@@ -107,7 +110,7 @@ extension EmbeddedEngine {
     ///
     /// - `device`: nil for a token that is not registered yet.
     /// - `topic`: the device's; nil for one that is not known yet.
-    package func memoryRefusal(_ push: IncomingPush, _ device: DeviceIndex?, _ topic: TopicIndex?) -> Refusal? {
+    package func memoryRefusal(_ push: Push, _ device: DeviceIndex?, _ topic: TopicIndex?) -> Refusal? {
         guard push.wakes else { return nil }
         let byteCount = PushContent.byteCount(push)
         let refusal = self.memory.refusal(
@@ -127,7 +130,7 @@ extension EmbeddedEngine {
     }
 
     /// Remembers the answer in the device's record, and so in the push's own commit.
-    private func noteAnswer(_ answer: PushAnswer, _ push: IncomingPush, _ device: DeviceIndex) {
+    private func noteAnswer(_ answer: PushAnswer, _ push: Push, _ device: DeviceIndex) {
         guard push.isNamedByClient else { return }
         self.devices[device].noteAnswer(answer, push, at: self.now)
         self.devices.noteChange(device)

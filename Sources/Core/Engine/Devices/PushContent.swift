@@ -82,7 +82,7 @@ package struct PushContent {
     }
 
     /// The memory that the content of a push would take.
-    static func byteCount(_ push: IncomingPush) -> Int {
+    static func byteCount(_ push: Push) -> Int {
         Self.byteCount(
             collapseIDCount: push.collapseID.count,
             payloadCount: push.payload.count,
@@ -291,7 +291,7 @@ struct TraceJoiner: ~Copyable {
     private var joined = ByteBuffer()
 
     /// The content of an arriving push, with the traces of a waiting one that it takes the place of.
-    mutating func content(of push: IncomingPush, inPlaceOf older: PushContent?) -> PushContent {
+    mutating func content(of push: Push, inPlaceOf older: PushContent?) -> PushContent {
         var trace = push.trace
         if let older = older.flatMap({ PushTrace($0.trace) }) { trace = self.join(PushTrace(trace), older) }
         return PushContent(apnsID: push.apnsID, collapseID: push.collapseID, payload: push.payload, trace: trace)

@@ -1,4 +1,4 @@
-import Policy
+package import Policy
 package import Wire
 
 /// What a dispatcher of a shared engine does besides: streams stay, devices are there for a step.
@@ -136,27 +136,20 @@ extension Dispatcher {
     private static var nowElsewhere: Int64 { 2000 }
 
     /// A push that is now or never, and finds no free slot here though another gateway has one, waits for two seconds;
-    /// every other push is what it was. What is due of its device is done.
-    package func reachingElsewhere(
-        _ push: IncomingPush,
-        token: borrowing DeviceToken,
-        topic name: ByteView
-    ) -> IncomingPush {
-        guard push.expiration == .nowOrNever, push.wakes, !self.isDraining,
-            let topic = self.engine.findTopic(name), self.launches(topic), let shared = self.streams.shared
-        else { return push }
-        let device = self.engine.find(token)
+    /// every other push expires as it would. What is due of its device is done.
+    package func reachingElsewhere(_ push: Push, _ expiration: ArrivingPush.Expiration) -> ArrivingPush.Expiration {
+        guard expiration == .nowOrNever, push.wakes, !self.isDraining,
+            let topic = self.engine.findTopic(push.topic), self.launches(topic), let shared = self.streams.shared
+        else { return expiration }
+        let device = self.engine.find(push.token)
         if let device {
             let identity = self.engine.identity(device)
-            guard identity.isRegistered, identity.topic == topic else { return push }
+            guard identity.isRegistered, identity.topic == topic else { return expiration }
             self.catchUp(device)
         }
-        guard self.freeStream(topic, token) == nil, shared.hasRemoteSlot(topic) else { return push }
-        let answer = self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: true)
-        guard answer.disposition == .launched else { return push }
-        var waiting = push
-        waiting.expiration = .at(self.engine.now + Self.nowElsewhere)
-        return waiting
+        guard self.freeStream(topic, push.token) == nil, shared.hasRemoteSlot(topic) else { return expiration }
+        let answer = self.engine.acceptDryRun(push, expiration, device: device, topic: topic, workerIsFree: true)
+        return answer.disposition == .launched ? .at(self.engine.now + Self.nowElsewhere) : expiration
     }
 
     /// Whether a stream of this topic hears of conditions.

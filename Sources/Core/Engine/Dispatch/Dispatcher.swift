@@ -71,46 +71,32 @@ extension Dispatcher {
         return !self.isDraining && (isWaiting || !self.freed.isEmpty)
     }
 
-    /// What a push was answered.
-    package enum PushOutcome: Hashable, Sendable {
-        case answered(PushAnswer)
-        case refused(Refusal)
-    }
-
     /// A push arrived.
-    package func push(
-        _ push: IncomingPush,
-        token: borrowing DeviceToken,
-        topic: ByteView,
-        isDryRun: Bool
-    ) -> PushOutcome {
-        switch self.engine.admit(token, topic: topic, isDryRun: isDryRun) {
-        case .refused(let refusal): return .refused(refusal)
+    ///
+    /// - `expiration`: its own, in policy time.
+    package func push(_ push: Push, _ expiration: ArrivingPush.Expiration) throws(Refusal) -> PushAnswer {
+        switch self.engine.admit(push.token, topic: push.topic, isDryRun: push.isDryRun) {
+        case .refused(let refusal): throw refusal
         case .newcomer(let topic):
-            if let refusal = self.engine.memoryRefusal(push, nil, topic) { return .refused(refusal) }
+            if let refusal = self.engine.memoryRefusal(push, nil, topic) { throw refusal }
             var isFree = false
-            if let topic { isFree = self.freeStream(topic, token) != nil }
-            return .answered(self.engine.acceptDryRun(push, device: nil, topic: topic, workerIsFree: isFree))
+            if let topic { isFree = self.freeStream(topic, push.token) != nil }
+            return self.engine.acceptDryRun(push, expiration, device: nil, topic: topic, workerIsFree: isFree)
         case .device(let device):
             self.catchUp(device)
             let topic = self.engine.topic(of: device)
-            let stream = self.freeStream(topic, token)
-            guard !isDryRun else {
+            let stream = self.freeStream(topic, push.token)
+            let isFree = stream != nil
+            guard !push.isDryRun else {
                 if let refusal = self.engine.memoryRefusal(push, device, topic) ?? self.engine.rateRefusal(device) {
-                    return .refused(refusal)
+                    throw refusal
                 }
-                return .answered(
-                    self.engine.acceptDryRun(push, device: device, topic: topic, workerIsFree: stream != nil)
-                )
+                return self.engine.acceptDryRun(push, expiration, device: device, topic: topic, workerIsFree: isFree)
             }
-            do throws(Refusal) {
-                let answer = try self.engine.accept(push, device: device, workerIsFree: stream != nil)
-                if let wake = answer.wake { self.launched(wake, for: stream) }
-                self.flow()
-                return .answered(answer)
-            } catch {
-                return .refused(error)
-            }
+            let answer = try self.engine.accept(push, expiration, device: device, workerIsFree: isFree)
+            if let wake = answer.wake { self.launched(wake, for: stream) }
+            self.flow()
+            return answer
         }
     }
 }

@@ -24,7 +24,7 @@ package struct CertificateTopics: Hashable, Sendable {
     ///   - subject: what the certificate's subject has as UID (0.9.2342.19200300.100.1.1).
     ///   - list: the value of its extension 1.2.840.113635.100.6.3.6; nil when it has none.
     package init(subject: [String], list: ByteView?) throws(Fault) {
-        for topic in subject where !topic.withByteView({ PushHead.isTopic($0) }) { throw .badSubject(topic) }
+        for topic in subject where !topic.withByteView({ Push.isTopic($0) }) { throw .badSubject(topic) }
         var own: [String] = []
         var siblings: [String] = []
         if let list {
@@ -52,7 +52,7 @@ package struct CertificateTopics: Hashable, Sendable {
 /// `complication`).
 package struct CertificateTopicList: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
-        /// What `PushHead.isTopic` takes.
+        /// What `Push.isTopic` takes.
         package let topic: String
         /// At least one; what they say decides nothing.
         package let kinds: [String]
@@ -71,7 +71,7 @@ package struct CertificateTopicList: Hashable, Sendable {
         var reader = DERReader(list)
         var entries: [Entry] = []
         while !reader.isAtEnd {
-            guard entries.count < Self.entriesMax, let topic = reader.value(.utf8String), PushHead.isTopic(topic),
+            guard entries.count < Self.entriesMax, let topic = reader.value(.utf8String), Push.isTopic(topic),
                 let kinds = reader.value(.sequence), let kinds = Self.kinds(kinds)
             else { return nil }
             entries.append(Entry(topic: topic.string, kinds: kinds))
@@ -84,7 +84,7 @@ package struct CertificateTopicList: Hashable, Sendable {
         var reader = DERReader(list)
         var kinds: [String] = []
         while !reader.isAtEnd {
-            guard kinds.count < self.entriesMax, let kind = reader.value(.utf8String), PushHead.isTopic(kind) else {
+            guard kinds.count < self.entriesMax, let kind = reader.value(.utf8String), Push.isTopic(kind) else {
                 return nil
             }
             kinds.append(kind.string)

@@ -49,6 +49,12 @@ package struct ByteBuffer: ~Copyable {
         )
     }
 
+    /// Makes room for `count` more bytes at once.
+    @inlinable
+    package mutating func makeRoom(_ count: Int) {
+        if self.capacity - self.end < count { self.grow(count) }
+    }
+
     /// Room for `count` more bytes, at least one, which count as appended; the caller fills them all.
     @inlinable
     @inline(__always)

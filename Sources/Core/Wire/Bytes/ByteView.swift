@@ -4,7 +4,7 @@
 /// Every access is checked against `count`.
 @safe
 @usableFromInline
-package struct ByteView {
+package struct ByteView: BitwiseCopyable {
     @usableFromInline
     let base: UnsafeRawPointer?
 

@@ -49,7 +49,7 @@ final class DeskRig {
         fill(requests)
         let workspace = self.workspace(failure)
         requests.batch.forEach(
-            push: { self.stage.answer(self.pushes.take($0, $1, workspace)) },
+            push: { self.stage.answer(self.pushes.take($0, from: $1, workspace)) },
             command: { command in
                 guard case .request(let request) = command else { return }
                 if failure == nil {

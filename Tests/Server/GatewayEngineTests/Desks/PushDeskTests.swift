@@ -131,7 +131,7 @@ struct PushDeskTests {
         let requests = Requests()
         requests.push(1, 1)
         requests.batch.forEach(
-            push: { rig.stage.answer(rig.pushes.refuseUnstored($0, $1, workspace)) },
+            push: { rig.stage.answer(rig.pushes.refuseUnstored($0, from: $1, workspace)) },
             command: { _ in }
         )
         #expect(rig.words() == ["ServiceUnavailable"])

@@ -137,10 +137,10 @@ package final class CertificateHolder {
     }
 
     /// Lets a push go on to the check of its topic.
-    package func authenticate(_ headers: PushHeaders) throws(APNSReason) {
+    package func authenticate(_ push: PushRequest) throws(APNSReason) {
         guard self.role == .provider else { throw .forbidden }
         // APNs takes no token on such a connection, and these types with none but a token.
-        guard !headers.needsProviderToken else { throw .missingProviderToken }
+        guard !push.needsProviderToken else { throw .missingProviderToken }
     }
 
     private static func topics(of certificate: ClientCertificate) throws(CertificateTopics.Fault) -> CertificateTopics {

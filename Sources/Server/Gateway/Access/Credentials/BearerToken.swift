@@ -45,7 +45,7 @@ package struct BearerToken: Hashable, Sendable {
     }
 
     package static func isTopic(_ text: String) -> Bool {
-        text.withByteView { PushHead.isTopic($0) }
+        text.withByteView { Push.isTopic($0) }
     }
 }
 

@@ -42,7 +42,7 @@ package struct ProviderKeyFile: Sendable {
                 message: "\"\(name)\" is no \(what); write 1 to 64 letters, digits, hyphens and underscores."
             )
         }
-        for topic in topics where !topic.withByteView({ PushHead.isTopic($0) }) {
+        for topic in topics where !topic.withByteView({ Push.isTopic($0) }) {
             throw ProviderKeyError(
                 message: "\"\(topic)\" is no topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
             )

@@ -1,35 +1,22 @@
+import Engine
 import HTTPTransport
 import Wire
 
-/// A push that a fault rule has caught, with copies of what the engine would be given.
+/// A push that a fault rule has caught.
 final class FaultedPush {
     let effect: FaultEffect
     let stream: StreamID
-    let command: PushCommand
-    let topic: [UInt8]
-    let collapseID: [UInt8]
-    let payload: [UInt8]
-    let trace: [UInt8]
+    let apnsID: APNsID
+    /// What the engine would be given.
+    let kept: KeptPush
     /// The value of `authorization`; nil when it is absent.
     let authorization: [UInt8]?
 
-    init(
-        _ effect: FaultEffect,
-        stream: StreamID,
-        command: PushCommand,
-        topic: ByteView,
-        collapseID: ByteView,
-        payload: ByteView,
-        trace: ByteView,
-        authorization: ByteView?
-    ) {
+    init(_ effect: FaultEffect, _ push: Push, from address: StreamAddress, _ authorization: ByteView?) {
         self.effect = effect
-        self.stream = stream
-        self.command = command
-        self.topic = topic.array
-        self.collapseID = collapseID.array
-        self.payload = payload.array
-        self.trace = trace.array
+        self.stream = StreamID(address)
+        self.apnsID = push.apnsID
+        self.kept = KeptPush(push, from: address)
         self.authorization = authorization?.array
     }
 }

@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 package import Platform
 package import Wire
 
@@ -28,15 +28,9 @@ package final class EngineOutbox {
         self.batch.append(command)
     }
 
-    /// Takes a push; the counts of `push` are those of the views.
-    package func append(
-        _ push: PushCommand,
-        topic: ByteView,
-        collapseID: ByteView,
-        payload: ByteView,
-        trace: ByteView
-    ) {
-        self.batch.append(push, topic: topic, collapseID: collapseID, payload: payload, trace: trace)
+    /// Takes a push, which is answered at `stream`.
+    package func append(_ push: Push, from stream: StreamAddress) {
+        self.batch.append(push, from: stream)
     }
 
     /// A push was refused before it reached the engine, which counts it.

@@ -1,3 +1,4 @@
+import Engine
 import HTTPTransport
 import Wire
 
@@ -55,42 +56,21 @@ final class FaultPerformer {
     }
 
     /// Shows a push that passed every check to the rules; it goes on when none wants it.
-    func submit(
-        _ command: PushCommand,
-        _ push: CheckedPush,
-        _ request: Request,
-        keyID: String?,
-        _ headers: PushHeaders,
-        trace: ByteView
-    ) {
-        let head = push.head
-        guard !self.faults.isAbandoned(request.stream) else { return }
-        var command = command
+    func submit(_ push: Push, _ stream: StreamID, keyID: String?, _ authorization: ByteView?) {
+        guard !self.faults.isAbandoned(stream) else { return }
         let candidate = FaultCandidate(
-            token: command.token,
-            topic: head.topic,
-            keyID: keyID ?? self.unverifiedKeyID(headers.authorization),
-            type: head.type,
-            priority: head.priority
+            token: push.token,
+            topic: push.topic,
+            keyID: keyID ?? self.unverifiedKeyID(authorization),
+            type: push.type,
+            priority: push.priority
         )
         guard !self.isDraining, let effect = self.faults.desk.pushReceived(candidate) else {
-            if self.faults.awaitsSuccess(request.stream.connection) {
-                command.reply = self.loop.faultedAddress(request.stream)
-            }
-            let (topic, collapseID) = (head.topic, head.collapseID)
-            self.outbox.append(command, topic: topic, collapseID: collapseID, payload: request.body, trace: trace)
+            let isAnswerFaulted = self.faults.awaitsSuccess(stream.connection)
+            self.outbox.append(push, from: self.address(stream, isAnswerFaulted: isAnswerFaulted))
             return
         }
-        let caught = FaultedPush(
-            effect,
-            stream: request.stream,
-            command: command,
-            topic: head.topic,
-            collapseID: head.collapseID,
-            payload: request.body,
-            trace: trace,
-            authorization: headers.authorization
-        )
+        let caught = FaultedPush(effect, push, from: self.loop.address(stream), authorization)
         let dueAt = self.loop.now + effect.delayMilliseconds
         if effect.delayMilliseconds > 0, self.faults.agenda.add(.push(caught), dueAt: dueAt) {
             self.setAlarm()
@@ -147,7 +127,7 @@ final class FaultPerformer {
         case .passed: self.pass(push)
         case .refused(let answer):
             // A push that nobody hears of any more is counted nowhere, and so is a reason that APNs does not have.
-            let isAnswered = self.answers.refuse(push.stream, answer, push.command.apnsID)
+            let isAnswered = self.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
             guard let code = HTTP2ErrorCode.allCases.first(where: { $0.number == code }) else { return }
@@ -157,7 +137,7 @@ final class FaultPerformer {
         case .tokenExpired:
             self.faults.tokenExpired(push.authorization, on: connection)
             let reason = APNSReason.expiredProviderToken
-            if self.answers.refuse(push.stream, reason, push.command.apnsID) { self.count(reason, push) }
+            if self.answers.refuse(push.stream, reason, push.apnsID) { self.count(reason, push) }
         case .replyLost(let reply):
             self.faults.loseReply(push.stream, reply)
             self.hand(push, isAnswerFaulted: true)
@@ -171,27 +151,16 @@ final class FaultPerformer {
     }
 
     private func hand(_ push: FaultedPush, isAnswerFaulted: Bool) {
-        var command = push.command
-        if isAnswerFaulted { command.reply = self.loop.faultedAddress(push.stream) }
-        push.topic.withByteView { topic in
-            push.collapseID.withByteView { collapseID in
-                push.payload.withByteView { payload in
-                    push.trace.withByteView { trace in
-                        self.outbox.append(
-                            command,
-                            topic: topic,
-                            collapseID: collapseID,
-                            payload: payload,
-                            trace: trace
-                        )
-                    }
-                }
-            }
-        }
+        let address = self.address(push.stream, isAnswerFaulted: isAnswerFaulted)
+        push.kept.read { self.outbox.append($0, from: address) }
+    }
+
+    private func address(_ stream: StreamID, isAnswerFaulted: Bool) -> StreamAddress {
+        isAnswerFaulted ? self.loop.faultedAddress(stream) : self.loop.address(stream)
     }
 
     private func count(_ reason: APNSReason, _ push: FaultedPush) {
-        self.outbox.reject(reason, topic: push.topic, push.command.apnsID) { push.command.token }
+        push.kept.read { push in self.outbox.reject(reason, topic: push.topic.array, push.apnsID) { push.token } }
     }
 
     private func goAway(_ push: FaultedPush, _ goAway: FaultGoAway) {

@@ -79,68 +79,58 @@ final class PushIntake {
     /// Checks a push and hands it to the engine; also refuses everything that is no route at all, in the provider
     /// API's order of checks.
     func push(_ request: Request) {
-        var headers = PushHeaders()
+        var received = PushRequest(
+            method: request.method,
+            path: request.path,
+            body: request.body,
+            isBodyCutShort: request.isBodyTooLarge
+        )
         for index in 0..<request.headerCount {
             let field = request.header(at: index)
-            headers.field(name: field.name, value: field.value)
+            received.field(name: field.name, value: field.value)
         }
         let holder = self.admission.holder(of: request.stream.connection)
-        guard let topic = holder?.topics.defaultTopic, headers.unverifiedTopic == nil else {
-            return self.push(request, headers, by: holder)
+        guard let topic = holder?.topics.defaultTopic, received.unverifiedTopic == nil else {
+            return self.push(request, received, by: holder)
         }
         topic.withByteView { topic in
-            headers.takeDefaultTopic(topic)
-            self.push(request, headers, by: holder)
+            received.takeDefaultTopic(topic)
+            self.push(request, received, by: holder)
         }
     }
 
     /// - Parameter holder: whom the connection's client certificate names; nil when it has none.
-    private func push(_ request: Request, _ headers: PushHeaders, by holder: CertificateHolder?) {
-        let push = PushRequest(
-            method: request.method,
-            path: request.path,
-            headers: headers,
-            body: request.body,
-            isBodyCutShort: request.isBodyTooLarge
-        )
-        var token = DeviceToken()
+    private func push(_ request: Request, _ received: PushRequest, by holder: CertificateHolder?) {
+        var push = Push()
         var provider: VerifiedToken?
         do throws(APNSReason) {
-            let checked = try push.checked(rules: self.rules, token: &token) { headers throws(APNSReason) in
+            try received.check(into: &push, rules: self.rules) { received throws(APNSReason) in
                 let connection = request.stream.connection
-                if let faults = self.faults { try faults.admit(headers.authorization, on: connection) }
+                if let faults = self.faults { try faults.admit(received.authorization, on: connection) }
                 // As with APNs a certificate says who pushes, whatever token is shown.
-                if let holder { return try holder.authenticate(headers) }
-                provider = try self.providers?.token(headers.authorization, on: connection, now: SystemClock.wall)
+                if let holder { return try holder.authenticate(received) }
+                provider = try self.providers?.token(received.authorization, on: connection, now: SystemClock.wall)
                 self.limits.admitted(connection)
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
             }
-            let trace = headers.hasTraceParent ? self.traces.read(request) : ByteView()
-            self.tellFlow(of: request.stream, checked.head.topic)
-            if !checked.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(checked) }
-            if !checked.head.isDryRun, self.loop.isQuiet(request.stream.connection) {
+            if !push.isNamedByClient { push.apnsID = self.newAPNsID() }
+            if received.hasTraceParent { push.trace = self.traces.read(request) }
+            self.tellFlow(of: request.stream, push.topic)
+            if !push.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(push) }
+            if !push.isDryRun, self.loop.isQuiet(request.stream.connection) {
                 self.outbox.room.quietPushCame(now: self.loop.now)
             }
-            let command = self.command(checked, token, request, traceCount: trace.count)
-            if let faults = self.faults, faults.isActive, !checked.head.isDryRun {
-                let keyID = provider?.key.keyID
-                faults.submit(command, checked, request, keyID: keyID, headers, trace: trace)
+            if let faults = self.faults, faults.isActive, !push.isDryRun {
+                faults.submit(push, request.stream, keyID: provider?.key.keyID, received.authorization)
             } else {
-                let head = checked.head
-                self.outbox.append(
-                    command,
-                    topic: head.topic,
-                    collapseID: head.collapseID,
-                    payload: request.body,
-                    trace: trace
-                )
+                self.outbox.append(push, from: self.loop.address(request.stream))
             }
         } catch {
-            let apnsID = headers.id ?? self.newAPNsID()
-            if !headers.isDryRun {
-                let topic = headers.unverifiedTopic.flatMap { PushHead.isTopic($0) ? $0.array : nil } ?? []
+            let apnsID = received.id ?? self.newAPNsID()
+            if !received.isDryRun {
+                let topic = received.unverifiedTopic.flatMap { Push.isTopic($0) ? $0.array : nil } ?? []
                 self.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
             }
             if error == .methodNotAllowed, OperationRouter.isOfAdmin(request) {
@@ -164,10 +154,10 @@ final class PushIntake {
     }
 
     /// Writes what the answer warns of to the log.
-    private func logWarnings(_ push: CheckedPush) {
+    private func logWarnings(_ push: Push) {
         for text in push.warnings.texts {
             let parts = text.description.split(separator: "; ").map(String.init)
-            let topic = push.head.topic.string
+            let topic = push.topic.string
             self.log.write(
                 .pushWarning,
                 ["warning": parts[0], "problem": parts[1], "remedy": parts[2], "topic": topic]
@@ -202,35 +192,6 @@ final class PushIntake {
         let folder: StaticString = "/3/device/"
         guard path.starts(with: folder) else { return nil }
         return DeviceToken(hex: path.dropFirst(folder.utf8CodeUnitCount))
-    }
-
-    private func command(
-        _ push: CheckedPush,
-        _ token: DeviceToken,
-        _ request: Request,
-        traceCount: Int
-    ) -> PushCommand {
-        let expiration: Int64 =
-            switch push.head.expiration {
-            case .absent: PushCommand.expirationAbsent
-            case .zero: 0
-            case .seconds(let seconds): seconds
-            }
-        return PushCommand(
-            reply: self.loop.address(request.stream),
-            token: token,
-            apnsID: push.head.id ?? self.newAPNsID(),
-            isNamedByClient: push.head.id != nil,
-            expiration: expiration,
-            priority: push.head.priority.rawValue,
-            wakes: push.wakes,
-            isDryRun: push.head.isDryRun,
-            warnings: push.warnings,
-            topicCount: UInt8(push.head.topic.count),
-            collapseIDCount: UInt8(push.head.collapseID.count),
-            payloadCount: UInt16(request.body.count),
-            traceCount: UInt16(traceCount)
-        )
     }
 
     private func newAPNsID() -> APNsID {

@@ -87,7 +87,7 @@ struct TestPushBody {
         }
         guard case .object? = object["payload"] else { throw Self.bad("payload is missing; send the JSON object.") }
         self.topic = try Self.text(object, "topic")
-        if let topic = self.topic, !topic.withByteView({ PushHead.isTopic($0) }) { throw .badTopic }
+        if let topic = self.topic, !topic.withByteView({ Push.isTopic($0) }) { throw .badTopic }
         var fields = [("apns-topic", self.topic ?? Self.ownTopic)]
         let priority = try Self.integer(object, "priority", among: 1...10) ?? 5
         guard Priority(rawValue: UInt8(priority)) != nil else { throw Self.bad("priority is 10, 5 or 1.") }
@@ -96,8 +96,8 @@ struct TestPushBody {
             fields.append(("apns-expiration", "\(seconds)"))
         }
         if let collapseID = try Self.text(object, "collapseID") {
-            guard collapseID.unicodeScalars.count <= PushHead.collapseIDBytesMax else {
-                throw Self.bad("collapseID is longer than \(PushHead.collapseIDBytesMax) characters; send less.")
+            guard collapseID.unicodeScalars.count <= Push.collapseIDBytesMax else {
+                throw Self.bad("collapseID is longer than \(Push.collapseIDBytesMax) characters; send less.")
             }
             fields.append(("apns-collapse-id", collapseID))
         }
@@ -119,25 +119,24 @@ struct TestPushBody {
         let payloadStart = bytes.count
         bytes += self.payload
         return bytes.withByteView { bytes in
-            var headers = PushHeaders()
-            for place in places {
-                place.name.withByteView { headers.field(name: $0, value: bytes[place.value]) }
-            }
-            let request = PushRequest(
+            var request = PushRequest(
                 method: ByteView("POST"),
                 path: bytes[pathStart..<payloadStart],
-                headers: headers,
                 body: bytes.dropFirst(payloadStart)
             )
-            var token = DeviceToken()
+            for place in places {
+                place.name.withByteView { request.field(name: $0, value: bytes[place.value]) }
+            }
+            var (push, refusal): (Push, APNSReason?) = (Push(), nil)
             do throws(APNSReason) {
-                let push = try request.checked(rules: rules, token: &token) { _ in
+                try request.check(into: &push, rules: rules) { _ in
                 } authorize: { _ in
                 }
-                return TestPush(device, push, apnsID, topic: self.topic, payload: self.payload)
             } catch {
-                return TestPush(device, refused: error, apnsID, topic: self.topic)
+                refusal = error
             }
+            push.apnsID = apnsID
+            return TestPush(device, push, topic: self.topic, refused: refusal)
         }
     }
 

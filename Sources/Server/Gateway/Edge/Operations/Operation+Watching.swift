@@ -75,7 +75,7 @@ extension EventFilter {
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
             switch parameter.name {
             case "topic":
-                guard parameter.value.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
+                guard parameter.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
                 self.topic = parameter.value
             case "device":
                 guard parameter.value.withByteView({ DeviceToken(hex: $0) }) != nil else { throw .badDeviceToken }

@@ -50,7 +50,7 @@ package struct OperationCall {
 
     /// The topic that is the parameter.
     package func topic() throws(APIError) -> [UInt8] {
-        guard PushHead.isTopic(self.parameter) else { throw .badTopic }
+        guard Push.isTopic(self.parameter) else { throw .badTopic }
         return self.parameter.array
     }
 

@@ -93,7 +93,7 @@ struct QueryParameter {
 
     /// The value as a topic.
     func topic() throws(APIError) -> String {
-        guard self.value.withByteView({ PushHead.isTopic($0) }) else { throw .badTopic }
+        guard self.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
         return self.value
     }
 

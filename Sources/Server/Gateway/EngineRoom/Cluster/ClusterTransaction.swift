@@ -188,7 +188,7 @@ final class ClusterTransaction {
 /// A queue, a transaction and a sort move it about: what is large of it lies elsewhere.
 struct QueuedCommand {
     enum Work {
-        case push(QueuedPush)
+        case push(KeptPush)
         case request(EngineRequest)
         /// A wake is lost, as the stream that held it has ended.
         case lose(WakeID)
@@ -203,16 +203,4 @@ struct QueuedCommand {
     /// When a push left its loop, by the monotonic clock in microseconds; 0 for everything else.
     let leftAt: Int64
     let work: Work
-}
-
-/// A push that waits.
-final class QueuedPush {
-    let command: PushCommand
-    /// The push's topic, collapse id, payload and trace.
-    let bytes: [UInt8]
-
-    init(_ command: PushCommand, _ bytes: [UInt8]) {
-        self.command = command
-        self.bytes = bytes
-    }
 }

@@ -9,24 +9,24 @@ extension SharedGatewayEngine: StoredEngine {
         var arrival = 0
         var left = arrivals.first?.count ?? 0
         batch.forEach(
-            push: { push, bytes in
+            push: { push, stream in
                 while left == 0, arrival + 1 < arrivals.count {
                     arrival += 1
                     left = arrivals[arrival].count
                 }
                 left = max(0, left - 1)
-                self.take(push, bytes, leftAt: arrivals.isEmpty ? 0 : arrivals[arrival].at)
+                self.take(push, from: stream, leftAt: arrivals.isEmpty ? 0 : arrivals[arrival].at)
             },
             command: { self.take($0, self.workspace) }
         )
         batch.removeAll()
     }
 
-    private func take(_ push: PushCommand, _ bytes: ByteView, leftAt: Int64) {
+    private func take(_ push: Push, from stream: StreamAddress, leftAt: Int64) {
         guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
-            return self.stage.answer(self.pushes.refuseUnstored(push, bytes, self.workspace))
+            return self.stage.answer(self.pushes.refuseUnstored(push, from: stream, self.workspace))
         }
-        self.queue.append(.push(QueuedPush(push, bytes.array)), .device(push.token), leftAt: leftAt)
+        self.queue.append(.push(KeptPush(push, from: stream)), .device(push.token), leftAt: leftAt)
     }
 
     func take(_ request: EngineRequest, _ workspace: Workspace) {

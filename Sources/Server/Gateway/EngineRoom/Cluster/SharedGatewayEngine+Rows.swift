@@ -111,7 +111,7 @@ extension SharedGatewayEngine {
     private func perform(_ command: QueuedCommand, _ workspace: Workspace) {
         switch command.work {
         case .push(let push):
-            push.bytes.withByteView { self.stage.answer(self.pushes.take(push.command, $0, workspace)) }
+            push.read { self.stage.answer(self.pushes.take($0, from: push.stream, workspace)) }
             self.stage.group.note(leftAt: command.leftAt)
         case .request(let request): self.requests.perform(request, workspace)
         case .lose(let wake): self.dispatcher.lose([wake])
@@ -195,11 +195,12 @@ extension SharedGatewayEngine {
         for command in commands {
             switch command.work {
             case .push(let queued):
-                let push = queued.command
-                guard !push.isDryRun, self.configuration.openRegistration, self.engine.find(push.token) == nil,
-                    added.insert(push.token).inserted
-                else { continue }
-                queued.bytes.withByteView { note($0[0..<Int(push.topicCount)], push.token) }
+                queued.read { push in
+                    guard !push.isDryRun, self.configuration.openRegistration, self.engine.find(push.token) == nil,
+                        added.insert(push.token).inserted
+                    else { return }
+                    note(push.topic, push.token)
+                }
             case .request(let request):
                 guard case .row(.device(let token)) = request.work.rows else { continue }
                 if let topic = request.work.newTopic,
@@ -257,9 +258,7 @@ extension SharedGatewayEngine {
         for command in commands {
             switch command.work {
             case .push(let push):
-                push.bytes.withByteView {
-                    self.stage.answer(self.pushes.refuseUnstored(push.command, $0, workspace))
-                }
+                push.read { self.stage.answer(self.pushes.refuseUnstored($0, from: push.stream, workspace)) }
             case .request(let request):
                 guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
                 self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))

@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 import Policy
 package import Wire
 
@@ -20,30 +20,15 @@ package final class PushDesk {
     /// Every push is refused from now on: the gateway is shutting down.
     package func drain() { self.isDraining = true }
 
-    /// Takes a push, whose topic, collapse id, payload and trace `bytes` holds.
-    package func take(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
-        let topic = bytes[0..<Int(push.topicCount)]
-        guard !self.isDraining else { return self.refuse(push, .shutdown, topic, workspace) }
-        let collapseIDEnd = Int(push.topicCount) + Int(push.collapseIDCount)
-        let payloadEnd = collapseIDEnd + Int(push.payloadCount)
-        var incoming = IncomingPush(
-            apnsID: push.apnsID,
-            isNamedByClient: push.isNamedByClient,
-            priority: Priority(rawValue: push.priority) ?? .immediate,
-            expiration: Self.expiration(push.expiration, workspace.offset),
-            collapseID: bytes[Int(push.topicCount)..<collapseIDEnd],
-            payload: bytes[collapseIDEnd..<payloadEnd],
-            wakes: push.wakes,
-            trace: bytes.dropFirst(payloadEnd)
-        )
-        if workspace.remote != nil {
-            incoming = workspace.dispatcher.reachingElsewhere(incoming, token: push.token, topic: topic)
-        }
-        switch workspace.dispatcher.push(incoming, token: push.token, topic: topic, isDryRun: push.isDryRun) {
-        case .refused(let refusal): return self.refuse(push, refusal, topic, workspace)
-        case .answered(let answer):
+    /// Takes a push that came from `stream`.
+    package func take(_ push: Push, from stream: StreamAddress, _ workspace: Workspace) -> PushReply {
+        guard !self.isDraining else { return self.refuse(push, .shutdown, from: stream, workspace) }
+        var expiration = ArrivingPush.Expiration(push.expiration, workspace.offset)
+        if workspace.remote != nil { expiration = workspace.dispatcher.reachingElsewhere(push, expiration) }
+        do throws(Refusal) {
+            let answer = try workspace.dispatcher.push(push, expiration)
             return PushReply(
-                address: push.reply,
+                address: stream,
                 apnsID: push.apnsID,
                 reason: PushReply.accepted,
                 disposition: answer.disposition.rawValue,
@@ -52,22 +37,28 @@ package final class PushDesk {
                 eligibleAt: answer.eligibleAt.map { workspace.offset.wallSecondsRoundedUp($0) } ?? PushReply.noMoment,
                 timestamp: PushReply.noMoment
             )
+        } catch {
+            return self.refuse(push, error, from: stream, workspace)
         }
     }
 
     /// Takes a push of an operator's, of this topic.
-    func take(_ push: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushedAnswer {
-        let (command, bytes) = push.command(to: token, of: topic)
-        let answer = bytes.withByteView { bytes in
-            guard let reason = push.refusal else { return self.take(command, bytes, workspace) }
-            return self.refuse(command, reason, bytes[0..<topic.count], workspace)
+    func take(_ test: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushedAnswer {
+        test.kept.read { kept in
+            topic.withByteView { topic in
+                var push = kept
+                push.token = token
+                push.topic = topic
+                let stream = test.kept.stream
+                guard let reason = test.refusal else { return PushedAnswer(self.take(push, from: stream, workspace)) }
+                return PushedAnswer(self.refuse(push, reason, from: stream, workspace))
+            }
         }
-        return PushedAnswer(answer)
     }
 
     /// Refuses a push because the store has failed.
-    package func refuseUnstored(_ push: PushCommand, _ bytes: ByteView, _ workspace: Workspace) -> PushReply {
-        self.refuse(push, .serviceUnavailable, bytes[0..<Int(push.topicCount)], workspace)
+    package func refuseUnstored(_ push: Push, from stream: StreamAddress, _ workspace: Workspace) -> PushReply {
+        self.refuse(push, .serviceUnavailable, from: stream, workspace)
     }
 
     /// Counts a push that was refused.
@@ -75,18 +66,10 @@ package final class PushDesk {
         self.records.countRejected(reason, workspace.engine.findTopic(topic))
     }
 
-    private static func expiration(_ seconds: Int64, _ offset: WallOffset) -> ArrivingPush.Expiration {
-        switch seconds {
-        case PushCommand.expirationAbsent: .absent
-        case 0: .nowOrNever
-        default: .at(offset.instant(wallSeconds: UInt64(seconds)))
-        }
-    }
-
     private func refuse(
-        _ push: PushCommand,
+        _ push: Push,
         _ refusal: Refusal,
-        _ topic: ByteView,
+        from stream: StreamAddress,
         _ workspace: Workspace
     ) -> PushReply {
         let reason: APNSReason
@@ -115,7 +98,7 @@ package final class PushDesk {
         return self.refuse(
             push,
             reason,
-            topic,
+            from: stream,
             workspace,
             timestamp: timestamp,
             retryAfterSeconds: retryAfterSeconds
@@ -123,19 +106,19 @@ package final class PushDesk {
     }
 
     private func refuse(
-        _ push: PushCommand,
+        _ push: Push,
         _ reason: APNSReason,
-        _ topic: ByteView,
+        from stream: StreamAddress,
         _ workspace: Workspace,
         timestamp: Int64 = PushReply.noMoment,
         retryAfterSeconds: Int64 = 0
     ) -> PushReply {
         if !push.isDryRun {
-            self.countRejected(reason.index, topic, workspace)
-            workspace.engine.noteRefused(push.token, push.apnsID, topic: topic, reason: reason.index)
+            self.countRejected(reason.index, push.topic, workspace)
+            workspace.engine.noteRefused(push.token, push.apnsID, topic: push.topic, reason: reason.index)
         }
         return PushReply(
-            address: push.reply,
+            address: stream,
             apnsID: push.apnsID,
             reason: UInt8(reason.index),
             disposition: PushReply.none,
@@ -144,6 +127,18 @@ package final class PushDesk {
             eligibleAt: PushReply.noMoment,
             timestamp: timestamp
         )
+    }
+}
+
+extension ArrivingPush.Expiration {
+    /// What a push says, in policy time.
+    fileprivate init(_ expiration: PushExpiration, _ offset: WallOffset) {
+        self =
+            switch expiration {
+            case .absent: .absent
+            case .zero: .nowOrNever
+            case .seconds(let seconds): .at(offset.instant(wallSeconds: UInt64(seconds)))
+            }
     }
 }
 

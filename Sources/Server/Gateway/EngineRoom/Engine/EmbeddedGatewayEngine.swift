@@ -143,7 +143,7 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
         let isDone = workspace.dispatcher.advance(to: self.clock.now, devicesMax: Self.dueDevicesMax)
         let (stage, pushes) = (self.stage, self.pushes)
         batch.forEach(
-            push: { stage.answer(pushes.take($0, $1, workspace)) },
+            push: { stage.answer(pushes.take($0, from: $1, workspace)) },
             command: { self.take($0, workspace) }
         )
         self.stage.group.append(batch.arrivals)
@@ -156,7 +156,7 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
     private func refuse(_ batch: CommandBatch, _ workspace: Workspace) {
         self.look(workspace)
         batch.forEach(
-            push: { self.stage.answer(self.pushes.refuseUnstored($0, $1, workspace)) },
+            push: { self.stage.answer(self.pushes.refuseUnstored($0, from: $1, workspace)) },
             command: { self.take($0, workspace) }
         )
         batch.removeAll()

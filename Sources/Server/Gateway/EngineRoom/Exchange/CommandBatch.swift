@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 import Platform
 package import Wire
 
@@ -17,7 +17,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     private static let itemsOfLoopMax = 256
 
     private var items: [Item] = []
-    /// The memory of each push, and behind it its topic, collapse id, payload and trace.
+    /// The stream that each push is answered at, and behind that the push.
     private var pushes = ByteBuffer()
     private var commands: [EngineCommand] = []
     private var areCommandsBrief = true
@@ -42,20 +42,11 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.areCommandsBrief = self.areCommandsBrief && command.isBrief
     }
 
-    /// Takes a push; the counts of `push` are those of the views.
-    package func append(
-        _ push: PushCommand,
-        topic: ByteView,
-        collapseID: ByteView,
-        payload: ByteView,
-        trace: ByteView = ByteView()
-    ) {
+    /// Takes a push, which is answered at `stream`.
+    package func append(_ push: Push, from stream: StreamAddress) {
         self.items.append(.push)
-        self.pushes.append(memoryOf: push)
-        self.pushes.append(topic)
-        self.pushes.append(collapseID)
-        self.pushes.append(payload)
-        self.pushes.append(trace)
+        self.pushes.append(memoryOf: stream)
+        push.append(to: &self.pushes)
         self.answersDue += 1
     }
 
@@ -84,22 +75,45 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.arrivals.removeAll(keepingCapacity: true)
     }
 
-    /// Hands over every item in order; the view holds a push's topic, collapse id, payload and trace.
-    package func forEach(push: (PushCommand, ByteView) -> Void, command: (EngineCommand) -> Void) {
+    /// Hands over every item in order.
+    package func forEach(push: (Push, StreamAddress) -> Void, command: (EngineCommand) -> Void) {
         let bytes = self.pushes.view
         var offset = 0
         var nextCommand = 0
         for item in self.items {
             switch item {
             case .push:
-                let header = bytes.load(PushCommand.self, at: offset)
-                offset += MemoryLayout<PushCommand>.size
-                push(header, bytes[offset..<offset + header.trailingCount])
-                offset += header.trailingCount
+                let stream = bytes.load(StreamAddress.self, at: offset)
+                offset += MemoryLayout<StreamAddress>.size
+                push(Push(in: bytes, at: &offset), stream)
             case .command:
                 command(self.commands[nextCommand])
                 nextCommand += 1
             }
+        }
+    }
+}
+
+/// A copy of a push, for later than the call that hands the push over.
+///
+/// `@unchecked Sendable`: nothing of it changes.
+package final class KeptPush: @unchecked Sendable {
+    /// The stream that it is answered at.
+    let stream: StreamAddress
+    private let bytes: ByteBuffer
+
+    package init(_ push: Push, from stream: StreamAddress) {
+        self.stream = stream
+        var bytes = ByteBuffer()
+        push.append(to: &bytes)
+        self.bytes = bytes
+    }
+
+    /// Hands the push over; its views are valid during the call.
+    package func read<Result>(_ body: (Push) -> Result) -> Result {
+        withExtendedLifetime(self) {
+            var offset = 0
+            return body(Push(in: self.bytes.view, at: &offset))
         }
     }
 }

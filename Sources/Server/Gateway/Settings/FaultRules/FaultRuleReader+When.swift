@@ -30,7 +30,7 @@ extension FaultRuleReader {
         let topics = "a topic such as \"com.example.app\", or a list of them"
         condition.topics = self.list(members["topic"], Self.join(path, "topic"), topics) { value in
             guard case .string(let text) = value else { return nil }
-            return text.withByteView { PushHead.isTopic($0) } ? text : nil
+            return text.withByteView { Push.isTopic($0) } ? text : nil
         }
         let keys = "the id of a provider's key, or a list of them"
         condition.keyIDs = self.list(members["keyID"], Self.join(path, "keyID"), keys) { value in
