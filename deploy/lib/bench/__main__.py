@@ -56,61 +56,21 @@ class Part:
 
 # In the order in which they run.
 PARTS = {
-    "http2": Part(
-        "CPU, rate and latency of a push compared with nghttpd",
-        lambda options, folder: http2_load.compare(options.products, folder, options.runs),
-        in_record=True,
-    ),
-    "durable": Part(
-        "durable pushes compared with Redis",
-        lambda options, folder: durable_load.compare(options.products, folder, options.runs, options.requests),
-        in_record=True,
-    ),
-    "loops": Part(
-        "a push with one loop and with two",
-        lambda options, folder: growth.loops(options.products, folder, options.runs),
-        in_record=True,
-    ),
-    "devices": Part(
-        "a push with ten thousand devices and with a million",
-        lambda options, folder: growth.devices(options.products, folder, options.runs),
-        in_record=True,
-    ),
-    "connections": Part(
-        "a push on 10 to 10,000 connections",
-        lambda options, folder: growth.connections(options.products, folder, options.runs),
-        in_record=True,
-    ),
+    "http2": Part("CPU, rate and latency of a push compared with nghttpd", http2_load.compare, in_record=True),
+    "durable": Part("durable pushes compared with Redis", durable_load.compare, in_record=True),
+    "loops": Part("a push with one loop and with two", growth.loops, in_record=True),
+    "devices": Part("a push with ten thousand devices and with a million", growth.devices, in_record=True),
+    "connections": Part("a push on 10 to 10,000 connections", growth.connections, in_record=True),
     "overload": Part(
-        "a quiet topic's pushes beside a provider that sends at full rate",
-        lambda options, folder: overload.measure(options.products, folder, options.runs),
-        in_record=True,
+        "a quiet topic's pushes beside a provider that sends at full rate", overload.measure, in_record=True
     ),
-    "latency": Part(
-        "from the 200 of a push to its wake",
-        lambda options, folder: wake_latency.measure(options.products, folder, options.samples),
-        in_record=True,
-    ),
+    "latency": Part("from the 200 of a push to its wake", wake_latency.measure, in_record=True),
     "memory": Part("memory of a million devices", memory, in_record=True),
-    "instructions": Part(
-        "instructions of a push, counted by callgrind, beside nghttpd",
-        lambda options, folder: instructions.measure(options.products, folder),
-    ),
-    "wakes": Part(
-        "5,000 wakes a second to workers",
-        lambda options, folder: wakes.measure(options.products, folder),
-    ),
-    "herd": Part(
-        "a million wakes due at one instant through 50 streams, and nghttpd",
-        lambda options, folder: herd.measure(options.products, folder, options.runs),
-    ),
-    "cluster": Part(
-        "one, two and three gateways on one PostgreSQL",
-        lambda options, folder: cluster_load.measure(
-            options.products, folder, options.runs, options.requests, options.samples, options.devices, options.minutes
-        ),
-    ),
-}  # fmt: skip
+    "instructions": Part("instructions of a push, counted by callgrind, beside nghttpd", instructions.measure),
+    "wakes": Part("5,000 wakes a second to workers", wakes.measure),
+    "herd": Part("a million wakes due at one instant through 50 streams, and nghttpd", herd.measure),
+    "cluster": Part("one, two and three gateways on one PostgreSQL", cluster_load.measure),
+}
 
 
 def parsed() -> argparse.Namespace:

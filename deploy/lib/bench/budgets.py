@@ -15,8 +15,8 @@ import tempfile
 import time
 
 from bench import instructions, push_load
-from clients import h2load, steady_load
-from clients.fleet_process import CONNECT_SECONDS, FleetProcess
+from clients import steady_load
+from clients.fleet_process import FleetProcess
 from shared import processes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -37,9 +37,8 @@ def counted(build: str, products: str, store: str) -> float:
         push_load.write_inputs(folder, CONNECTIONS)
         count, gateway = instructions.counted(products, folder, store)
         with gateway:
-            uris, body = os.path.join(folder, "gateway"), os.path.join(folder, "body")
             base = f"http://{gateway.plain}"
-            return instructions.each(count, gateway, base, uris, body, CONNECTIONS, COUNTED[build])
+            return instructions.each(count, gateway, base, folder, "gateway", CONNECTIONS, COUNTED[build])
 
 
 class HeapCounter:
@@ -74,13 +73,10 @@ def allocated(build: str, products: str, store: str) -> float:
         push_load.write_inputs(folder)
         counter = HeapCounter(folder)
         with processes.Gateway(products, folder, counter.prefix, [f"store={store}"]) as gateway:
-            base, uris, body = f"https://{gateway.edge}", os.path.join(folder, "gateway"), os.path.join(folder, "body")
             taken = []
             for pushes in ALLOCATED[build]:
-                h2load.run(
-                    base, uris, body, push_load.headers(), push_load.CONNECTIONS, instructions.STREAMS, pushes,
-                    steady_load.LOAD_CORES,
-                )  # fmt: skip
+                shape = (push_load.CONNECTIONS, push_load.STREAMS, pushes)
+                push_load.run(f"https://{gateway.edge}", folder, "gateway", *shape, prefix=steady_load.LOAD_CORES)
                 taken.append(counter.read()[0])
     return (taken[1] - taken[0]) / ALLOCATED[build][1]
 
@@ -90,14 +86,12 @@ def held(_: str, products: str, scheme: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         counter = HeapCounter(folder)
         with processes.Gateway(products, folder, counter.prefix, []) as gateway:
-            address, ca = (gateway.edge, gateway.ca) if scheme == "TLS" else (gateway.plain, None)
+            address, options = (gateway.edge, ["tls"]) if scheme == "TLS" else (gateway.plain, [])
             # The first connections pay for what all share.
-            with FleetProcess(address=address, ca=ca, topic="com.example.first", connections=50) as first:
-                first.next("subscribed", CONNECT_SECONDS)
+            with FleetProcess(folder, address, "com.example.first", 50, "by-device", *options):
                 time.sleep(QUIET_SECONDS)
                 before = counter.read()[1]
-                with FleetProcess(address=address, ca=ca, topic="com.example.idle", connections=WORKERS) as fleet:
-                    fleet.next("subscribed", CONNECT_SECONDS)
+                with FleetProcess(folder, address, "com.example.idle", WORKERS, "by-device", *options):
                     time.sleep(QUIET_SECONDS)
                     return (counter.read()[1] - before) / WORKERS
 

@@ -1,6 +1,7 @@
 """Several gateways on one PostgreSQL: durable pushes a second, wakes from one gateway to the workers of another, claims,
 and what many devices take of the database."""
 
+import argparse
 import asyncio
 import glob
 import os
@@ -12,11 +13,11 @@ from functools import partial
 
 from bench import durable_load, push_load, wakes
 from bench.tables import Table, microseconds
-from clients import h2load, http1, steady_load
-from clients.fleet_process import CONNECT_SECONDS, FleetProcess
+from clients import fleet_process, http1, steady_load
+from clients.fleet_process import FleetProcess
 from cluster import postgres
 from cluster.gateways import Gateways
-from shared import interleaved, processes
+from shared import interleaved, processes, waiting
 
 GATEWAYS = (1, 2, 3)
 # Divisible by each number of gateways, so that all have equal shares.
@@ -29,13 +30,12 @@ CLAIM_SECONDS = 120
 CLAIMS_ONE_BY_ONE = 2000
 # What the database is to answer while it has all devices: so many pushes a second.
 STEADY_RATE = 1000
-TOPIC = "com.example.bench"
 SETTINGS = {
     "shared_buffers": "'1GB'", "max_wal_size": "'8GB'", "checkpoint_timeout": "'30min'", "wal_log_hints": "off",
     "wal_keep_size": 0,
 }  # fmt: skip
 TABLES = ("device", "due", "ready", "wake", "push", "event", "bundle")
-PUSH_FIELDS = f"apns-topic: {TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
+PUSH_FIELDS = f"apns-topic: {push_load.TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
 
 
 class Bench:
@@ -46,15 +46,13 @@ class Bench:
         self.folder, self.server, self.devices = folder, server, devices
         # Databases in which each device was pushed to.
         self.filled: set[str] = set()
-        self.body = os.path.join(folder, "body")
 
     def prepare(self) -> None:
-        push_load.write_pushes(self.folder, "all", self.devices, 1, seed=6)
-        with open(os.path.join(self.folder, "all.0"), encoding="ascii") as file:
-            paths = [line.strip().removeprefix("https://127.0.0.1") for line in file]
+        fleet_process.build(self.folder)
+        paths = push_load.paths(self.devices, seed=6)
         for count in GATEWAYS:
             for number in range(count):
-                h2load.write_paths(self.folder, f"uris{count}-{number}", paths[number::count], CONNECTIONS // count)
+                push_load.write(self.folder, f"uris{count}-{number}", paths[number::count], CONNECTIONS // count)
 
     def database(self, name: str) -> str:
         """The address of a database of that name, made when there is none."""
@@ -78,9 +76,9 @@ class Bench:
             place = os.path.join(logs, str(number)) if logs else None
             if place:
                 os.mkdir(place)
-            return h2load.run(
-                f"http://{gateways.edge(number)}", os.path.join(self.folder, f"uris{count}-{number}"), self.body,
-                push_load.headers(), CONNECTIONS // count, STREAMS, pushes // count,
+            return push_load.run(
+                f"http://{gateways.edge(number)}", self.folder, f"uris{count}-{number}", CONNECTIONS // count, STREAMS,
+                pushes // count,
                 rate=rate // CONNECTIONS if rate else None, logs=place,
             )  # fmt: skip
 
@@ -131,21 +129,16 @@ class Bench:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
         # As many for each connection.
         pushes -= pushes % CONNECTIONS
-        place = os.path.join(self.folder, "claims")
         paths = [f"/3/device/{number:064x}" for number in range(pushes)]
-        h2load.write_paths(self.folder, "claims", paths, CONNECTIONS)
+        push_load.write(self.folder, "claims", paths, CONNECTIONS)
         with self.gateways(2, f"claims{slots}") as gateways:
             gateways.start()
-            h2load.run(f"http://{gateways.edge(0)}", place, self.body, push_load.headers(), CONNECTIONS, 32, pushes)
+            push_load.run(f"http://{gateways.edge(0)}", self.folder, "claims", CONNECTIONS, push_load.STREAMS, pushes)
             spent = [processes.cpu_seconds(gateway.pid) for gateway in gateways.all]
             before, started = self.server.cpu_seconds(), time.monotonic()
-            deadline = started + CLAIM_SECONDS
-            with FleetProcess(address=gateways.edge(1), ca=None, topic=TOPIC, connections=connections, slots=slots,
-                              by_device=False, is_strict=False) as fleet:  # fmt: skip
-                fleet.next("subscribed", CONNECT_SECONDS)
-                while (done := wakes.completed(gateways.admin(1))) < pushes and time.monotonic() < deadline:
-                    time.sleep(0.02)
-                took = time.monotonic() - started
+            with FleetProcess(self.folder, gateways.edge(1), push_load.TOPIC, connections, "lenient", slots=slots):
+                waiting.until(lambda: wakes.completed(gateways.admin(1)) >= pushes, CLAIM_SECONDS)
+                took, done = time.monotonic() - started, wakes.completed(gateways.admin(1))
             spent = [processes.cpu_seconds(gateway.pid) - one for gateway, one in zip(gateways.all, spent)]
             return {
                 "perSecond": round(done / took),
@@ -221,7 +214,7 @@ async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float
     arrived: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
 
     async def listen() -> None:
-        async for event in worker.events(f"/v1/topics/{TOPIC}/wakes?slots=16&name=bench"):
+        async for event in worker.events(f"/v1/topics/{push_load.TOPIC}/wakes?slots=16&name=bench"):
             if event.startswith(b"event: wake"):
                 at = time.monotonic()
                 wake = next(line[3:].strip() for line in event.split(b"\n") if line.startswith(b"id:"))
@@ -249,17 +242,14 @@ async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float
     return values
 
 
-def measure(
-    products: str, folder: str, runs: int, pushes: int, samples: int, devices: int, minutes: float
-) -> list[Table]:
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     """Nobody is pinned; the load generator has its share of the machine."""
     durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)
     # Whole numbers of requests for each connection, whatever the number of gateways.
-    pushes -= pushes % (6 * CONNECTIONS)
-    devices -= devices % (6 * CONNECTIONS)
+    pushes, devices = (count - count % (6 * CONNECTIONS) for count in (options.requests, options.devices))
     with postgres.Database(os.path.join(folder, "database"), 0, SETTINGS) as server:
-        bench = Bench(products, folder, server, devices)
+        bench = Bench(options.products, folder, server, devices)
         bench.prepare()
-        return [bench.rates(runs, pushes), bench.wakes(samples), bench.large(minutes)]
+        return [bench.rates(options.runs, pushes), bench.wakes(options.samples), bench.large(options.minutes)]

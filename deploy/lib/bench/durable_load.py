@@ -3,16 +3,16 @@
 Redis syncs every answer, as the gateway does, and gets its work pipelined. It has no HTTP and no JSON to read.
 """
 
+import argparse
 import csv
 import os
-import random
 import subprocess
 import tempfile
 import time
 
 from bench import push_load
 from bench.tables import Table, microseconds
-from clients import h2load, steady_load
+from clients import steady_load
 from shared import interleaved, processes
 
 DEVICES = 100_000
@@ -51,29 +51,21 @@ class DurableGateway(processes.Gateway):
 
     def __init__(self, products: str, folder: str):
         super().__init__(products, folder, [], ["store=sqlite"])
-        source = random.Random(3)
-        self.folder, self.body = folder, os.path.join(folder, "body")
-        paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(DEVICES)]
+        self.folder = folder
         for connections, _ in (SATURATED, SINGLE):
-            h2load.write_paths(folder, f"uris{connections}", paths, connections)
-        with open(self.body, "wb") as file:
-            file.write(push_load.payload())
+            push_load.write(folder, f"uris{connections}", push_load.paths(DEVICES, seed=3), connections)
 
     def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
         """Pushes a second; of single ones how long each takes, microseconds."""
-        uris = os.path.join(self.folder, f"uris{connections}")
         # A process for each of many connections that wait most of the time would cost more than what is measured.
         together = 1 if streams > 1 else SINGLE_TOGETHER
         with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
-            took = h2load.run(
-                f"http://{self.plain}", uris, self.body, push_load.headers(), connections, streams, pushes,
+            took = push_load.run(
+                f"http://{self.plain}", self.folder, f"uris{connections}", connections, streams, pushes,
                 together=together, logs=logs if streams == 1 else None,
             )  # fmt: skip
             took_each = [value for log in os.scandir(logs) for value in steady_load.read(log.path).took]
         return {"perSecond": pushes // connections * connections / took, **latency(took_each)}
-
-    def cpu_seconds(self) -> float:
-        return processes.cpu_seconds(self.pid)
 
 
 class Redis(processes.Server):
@@ -111,9 +103,6 @@ class Redis(processes.Server):
         single = {name: float(told[f"{name}_latency_ms"]) * 1000 for name in ("p50", "p99")} if streams == 1 else {}
         return {"perSecond": float(told["rps"]), **single}
 
-    def cpu_seconds(self) -> float:
-        return processes.cpu_seconds(self.pid)
-
 
 def require_disk(folder: str) -> None:
     """Ends the measurement if `folder` is in memory, where a sync costs nothing."""
@@ -129,26 +118,29 @@ def settle() -> None:
     time.sleep(0.2)
 
 
-def compare(products: str, folder: str, runs: int, pushes: int) -> list[Table]:
+def compare(options: argparse.Namespace, folder: str) -> list[Table]:
     """Runs both servers alternately. No process is pinned: both servers and the load generator may use all cores."""
     require_disk(folder)
     payload = "m" * push_load.PAYLOAD_BYTES
     places = {name: os.path.join(folder, name) for name in ("gateway", "redis")}
     for place in places.values():
         os.mkdir(place)
-    with DurableGateway(products, places["gateway"]) as gateway, \
+    with DurableGateway(options.products, places["gateway"]) as gateway, \
             Redis(places["redis"], DEVICES, payload) as redis:  # fmt: skip
         servers = (gateway, redis)
-        return [table(servers, shape, runs, round(pushes * factor)) for shape, factor in REQUESTS_FACTOR.items()]
+        return [
+            table(servers, shape, options.runs, round(options.requests * factor))
+            for shape, factor in REQUESTS_FACTOR.items()
+        ]
 
 
 def table(servers: tuple[DurableGateway, Redis], shape: tuple[int, int], runs: int, pushes: int) -> Table:
     connections, streams = shape
 
     def sample(server: DurableGateway | Redis) -> interleaved.Sample:
-        before = server.cpu_seconds()
+        before = processes.cpu_seconds(server.pid)
         figures = server.rate(pushes, connections, streams)
-        return {**figures, "cpuMicroseconds": (server.cpu_seconds() - before) / pushes * 1e6}
+        return {**figures, "cpuMicroseconds": (processes.cpu_seconds(server.pid) - before) / pushes * 1e6}
 
     sides = {server.name: (lambda server=server: sample(server)) for server in servers}
     samples = interleaved.run(runs, sides, between=settle)

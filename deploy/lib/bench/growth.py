@@ -1,5 +1,6 @@
 """How the cost of a push grows with loops, with devices and with connections. Kept in memory, over TLS."""
 
+import argparse
 import os
 import random
 from contextlib import ExitStack
@@ -7,7 +8,7 @@ from functools import partial
 
 from bench import http2_load, push_load
 from bench.tables import Table, microseconds
-from clients import h2load, steady_load
+from clients import steady_load
 from shared import interleaved, processes
 
 LOOPS = (1, 2)
@@ -39,15 +40,8 @@ def gateway_of(stack: ExitStack, products: str, folder: str, name: str, cores: i
     return stack.enter_context(processes.Gateway(products, place, prefix, settings))
 
 
-def load(gateway: processes.Gateway, folder: str, uris: str, **settings: object) -> steady_load.Load:
-    shape = {"connections": push_load.CONNECTIONS, "streams": http2_load.STREAMS, **settings}
-    return steady_load.Load(
-        f"https://{gateway.edge}",
-        os.path.join(folder, uris),
-        os.path.join(folder, "body"),
-        push_load.headers(),
-        **shape,
-    )
+def load(gateway: processes.Gateway, folder: str, name: str, **shape: object) -> steady_load.Load:
+    return push_load.steady(f"https://{gateway.edge}", folder, name, **shape)
 
 
 def cost(figures: interleaved.Sample, times: interleaved.Sample) -> list[str]:
@@ -62,12 +56,12 @@ def cost_columns(of_times: str) -> list[str]:
     return ["CPU us a push", "a second", f"p50{of_times}", f"p99{of_times}"]
 
 
-def loops(products: str, folder: str, runs: int) -> list[Table]:
+def loops(options: argparse.Namespace, folder: str) -> list[Table]:
     """One loop and two, each with all cores, which the load shares."""
     push_load.write_inputs(folder)
     with ExitStack() as stack:
         counts = [count for count in LOOPS if count <= len(steady_load.ALL_CORES)]
-        gateways = {count: gateway_of(stack, products, folder, f"loops{count}", count) for count in counts}
+        gateways = {count: gateway_of(stack, options.products, folder, f"loops{count}", count) for count in counts}
         for gateway in gateways.values():
             spread(gateway.pid)
 
@@ -79,9 +73,9 @@ def loops(products: str, folder: str, runs: int) -> list[Table]:
             "rate": http2_load.RATE // push_load.CONNECTIONS, "together": http2_load.RATE_TOGETHER,
             "seconds": http2_load.RATE_SECONDS,
         }  # fmt: skip
-        full = interleaved.run(min(runs, RUNS_MAX), {count: partial(sample, each) for count, each in gateways.items()})
+        full = interleaved.run(min(options.runs, RUNS_MAX), {count: partial(sample, each) for count, each in gateways.items()})
         calm = interleaved.run(
-            min(runs, RUNS_MAX), {count: partial(sample, each, **paced) for count, each in gateways.items()}
+            min(options.runs, RUNS_MAX), {count: partial(sample, each, **paced) for count, each in gateways.items()}
         )
     rows = [
         [str(count), *cost(interleaved.medians(full[count]), interleaved.medians(calm[count]))] for count in counts
@@ -90,13 +84,13 @@ def loops(products: str, folder: str, runs: int) -> list[Table]:
     return [Table(title, ["loops", *cost_columns(f" at {http2_load.RATE:,}/s")], rows)]
 
 
-def devices(products: str, folder: str, runs: int) -> list[Table]:
+def devices(options: argparse.Namespace, folder: str) -> list[Table]:
     """A push waits on each device; the pushes that are measured are for devices drawn from all of them."""
     push_load.write_inputs(folder)
     with ExitStack() as stack:
         gateways, before, resident = {}, {}, {}
         for count in DEVICES:
-            gateway = gateways[count] = gateway_of(stack, products, folder, f"devices{count}")
+            gateway = gateways[count] = gateway_of(stack, options.products, folder, f"devices{count}")
             before[count] = processes.resident_bytes(gateway.pid)
             register(gateway, folder, count)
             resident[count] = processes.resident_bytes(gateway.pid)
@@ -104,7 +98,7 @@ def devices(products: str, folder: str, runs: int) -> list[Table]:
             count: partial(steady_load.observe, load(gateway, folder, f"asked{count}"), gateway.pid)
             for count, gateway in gateways.items()
         }
-        samples = interleaved.run(min(runs, RUNS_MAX), sides)
+        samples = interleaved.run(min(options.runs, RUNS_MAX), sides)
     rows = []
     for count in DEVICES:
         figures, each = interleaved.medians(samples[count]), (resident[count] - before[count]) / count
@@ -115,32 +109,29 @@ def devices(products: str, folder: str, runs: int) -> list[Table]:
 
 def register(gateway: processes.Gateway, folder: str, count: int) -> None:
     """Pushes once to each device, and lays ready the paths of those that will be asked for, in another order."""
-    source = random.Random(count)
-    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(count)]
-    h2load.write_paths(folder, "registered", paths, push_load.CONNECTIONS)
-    h2load.write_paths(folder, f"asked{count}", source.sample(paths, min(count, ASKED)), push_load.CONNECTIONS)
+    paths = push_load.paths(count, seed=count)
+    asked = random.Random(count).sample(paths, min(count, ASKED))
+    push_load.write(folder, "registered", paths, push_load.CONNECTIONS)
+    push_load.write(folder, f"asked{count}", asked, push_load.CONNECTIONS)
     del paths
-    uris, body = os.path.join(folder, "registered"), os.path.join(folder, "body")
-    h2load.run(
-        f"https://{gateway.edge}", uris, body, push_load.headers(), push_load.CONNECTIONS, http2_load.STREAMS, count,
-        steady_load.LOAD_CORES,
-    )  # fmt: skip
+    shape = (push_load.CONNECTIONS, push_load.STREAMS, count)
+    push_load.run(f"https://{gateway.edge}", folder, "registered", *shape, prefix=steady_load.LOAD_CORES)
 
 
-def connections(products: str, folder: str, runs: int) -> list[Table]:
+def connections(options: argparse.Namespace, folder: str) -> list[Table]:
     """The same pushes on their way at a time, spread over more and more connections."""
     rows = []
     for count in CONNECTIONS:
         push_load.write_inputs(folder, min(count, PROCESSES_MAX))
         with ExitStack() as stack:
-            gateway = gateway_of(stack, products, folder, f"connections{count}")
+            gateway = gateway_of(stack, options.products, folder, f"connections{count}")
             before = processes.resident_bytes(gateway.pid)
             shape = load(
                 gateway, folder, "gateway", connections=count, streams=min(STREAMS_MAX, IN_FLIGHT // count),
                 together=max(1, count // PROCESSES_MAX), warm_up_seconds=0.3 + count * HANDSHAKE_SECONDS,
             )  # fmt: skip
             # Devices are registered and caches warm by the end of the warm-up, during which all connections are made.
-            samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(runs, RUNS_MAX))]
+            samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(options.runs, RUNS_MAX))]
         peak = max(sample["residentMegabytes"] for sample in samples) * 1e6
         figures, each = interleaved.medians(samples), (peak - before) / count
         name = f"{count:,} x {shape.streams}"

@@ -5,18 +5,18 @@ its going on to the last answer of a result. What nghttpd takes for a POST on th
 is.
 """
 
+import argparse
 import http.client
 import json
 import os
-import subprocess
 import sys
 import time
 
 from bench import instructions, push_load
 from bench.tables import Table
-from clients import h2load, steady_load
-from clients.fleet_process import CONNECT_SECONDS, FleetProcess
-from shared import interleaved, processes, waiting
+from clients import steady_load
+from clients.fleet_process import FleetProcess
+from shared import interleaved, processes
 
 DEVICES = 1_000_000
 STREAMS, SLOTS = 50, 100
@@ -24,38 +24,22 @@ CONNECTIONS, IN_FLIGHT = 16, 100
 SECONDS_TARGET = 8.0
 MICROSECONDS_TARGET = 6.0
 RUNS_MAX = 3
-TOPIC = "com.example.bench"
 WAIT_SECONDS = 300
-LOOK_SECONDS = 0.02
 NGHTTPD_STREAMS, NGHTTPD_REQUESTS = 100, 200_000
 # Under callgrind: to warm up, and twice, of which the difference counts.
 COUNTED = (2_000, 2_000, 10_000)
 
 
-class Workers(FleetProcess):
-    """The workers of a herd (`herd_workers.c`), on the cores that the gateway has not."""
-
-    def __init__(self, folder: str, gateway: processes.Gateway):
-        program = os.path.join(folder, "herd_workers")
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "herd_workers.c")
-        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
-        command = [
-            *steady_load.LOAD_CORES, program, gateway.plain.rsplit(":", 1)[1], TOPIC, str(STREAMS), str(SLOTS),
-        ]  # fmt: skip
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.unread = b""
-
-    def wait(self, wakes: int) -> None:
-        """Until so many results were answered since the start."""
-        if not waiting.until(lambda: self.ask()["answered"] >= wakes, WAIT_SECONDS, LOOK_SECONDS):
-            raise SystemExit(f"{self.ask()['answered']} of {wakes} wakes were answered; the run does not count")
+def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
+    """The workers of a herd, on the cores that the gateway has not."""
+    return FleetProcess(folder, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=tuple(steady_load.LOAD_CORES))
 
 
 def switch(gateway: processes.Gateway, verb: str) -> None:
     """Holds the wakes of the topic back, or lets them go."""
     host, port = gateway.admin.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)
-    connection.request("POST", f"/v1/topics/{TOPIC}/{verb}")
+    connection.request("POST", f"/v1/topics/{push_load.TOPIC}/{verb}")
     answer = connection.getresponse()
     body = answer.read()
     connection.close()
@@ -64,9 +48,8 @@ def switch(gateway: processes.Gateway, verb: str) -> None:
 
 
 def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> None:
-    uris, body = os.path.join(folder, name), os.path.join(folder, "body")
-    h2load.run(f"http://{gateway.plain}", uris, body, push_load.headers(), CONNECTIONS, IN_FLIGHT, devices,
-               steady_load.LOAD_CORES)  # fmt: skip
+    base, cores = f"http://{gateway.plain}", steady_load.LOAD_CORES
+    push_load.run(base, folder, name, CONNECTIONS, IN_FLIGHT, devices, prefix=cores)
 
 
 def run(products: str, folder: str, number: int) -> interleaved.Sample:
@@ -76,8 +59,7 @@ def run(products: str, folder: str, number: int) -> interleaved.Sample:
     with processes.Gateway(products, place, steady_load.SERVER_CORE, ["store=sqlite"]) as gateway:
         push(folder, gateway, "uris", DEVICES)
         switch(gateway, "pause")
-        with Workers(place, gateway) as workers:
-            workers.next("subscribed", CONNECT_SECONDS)
+        with workers_of(place, gateway) as workers:
             started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
             switch(gateway, "resume")
             workers.wait(DEVICES)
@@ -90,20 +72,20 @@ def nghttpd(folder: str) -> float:
     """What a POST costs nghttpd in cleartext, CPU microseconds."""
     push_load.write_inputs(folder)
     with processes.Nghttpd(folder, steady_load.SERVER_CORE, None) as server:
-        return push_load.microseconds(
-            server, f"http://{server.address}", os.path.join(folder, "nghttpd"), folder, push_load.headers(),
-            NGHTTPD_STREAMS, NGHTTPD_REQUESTS,
-        )  # fmt: skip
+        before, base = processes.cpu_seconds(server.pid), f"http://{server.address}"
+        shape = (push_load.CONNECTIONS, NGHTTPD_STREAMS, NGHTTPD_REQUESTS)
+        push_load.run(base, folder, "nghttpd", *shape, prefix=steady_load.LOAD_CORES)
+        return (processes.cpu_seconds(server.pid) - before) / NGHTTPD_REQUESTS * 1e6
 
 
-def measure(products: str, folder: str, runs: int) -> list[Table]:
-    push_load.write_pushes(folder, "uris", DEVICES, CONNECTIONS, seed=7)
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
+    push_load.write(folder, "uris", push_load.paths(DEVICES, seed=7), CONNECTIONS)
     samples, anchors = [], []
-    for number in range(min(runs, RUNS_MAX)):
+    for number in range(min(options.runs, RUNS_MAX)):
         anchor = os.path.join(folder, f"nghttpd{number}")
         os.mkdir(anchor)
         anchors.append({"cpuMicroseconds": nghttpd(anchor)})
-        samples.append(run(products, folder, number))
+        samples.append(run(options.products, folder, number))
     middle = interleaved.medians(samples)
     title = f"{DEVICES:,} wakes due at one instant, durable, through {STREAMS} streams, one core, h2c"
     table = Table(title, ["", "", "at most", ""], [])
@@ -125,12 +107,11 @@ def counted(products: str, folder: str, store: str, keep: str | None = None) -> 
     with gateway:
         taken, wakes, workers = [], 0, None
         for number, devices in enumerate(COUNTED):
-            push_load.write_pushes(folder, f"uris{number}", devices, CONNECTIONS, seed=7 + number)
+            push_load.write(folder, f"uris{number}", push_load.paths(devices, seed=7 + number), CONNECTIONS)
             push(folder, gateway, f"uris{number}", devices // CONNECTIONS * CONNECTIONS)
             if workers is None:
                 switch(gateway, "pause")
-                workers = Workers(folder, gateway)
-                workers.next("subscribed", CONNECT_SECONDS)
+                workers = workers_of(folder, gateway)
             count.taken(gateway)
             wakes += devices // CONNECTIONS * CONNECTIONS
             switch(gateway, "resume")

@@ -1,5 +1,6 @@
 """Compares the gateway with nghttpd: cost, rate and latency of a push, and of a POST with an empty answer."""
 
+import argparse
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,7 +11,6 @@ from bench.tables import Table, microseconds
 from clients import steady_load
 from shared import interleaved, processes
 
-STREAMS = 32
 # Of all connections together, for the latencies: far below what the slowest of them does.
 RATE = 10_000
 RATE_RUNS_MAX = 3
@@ -31,19 +31,13 @@ DURABLE_MEDIAN_TARGET_MS = 3.0
 class Side:
     """A server, and how it is asked."""
 
-    def __init__(self, server: processes.Server, bases: dict[str, str], uris: str):
+    def __init__(self, server: processes.Program, bases: dict[str, str], uris: str):
         self.server, self.bases, self.uris = server, bases, uris
 
-    def load(self, scheme: str, folder: str, rate: int | None) -> steady_load.Load:
-        # A few processes are enough for a rate; to keep a server busy, each connection has one.
-        return steady_load.Load(
-            self.bases[scheme], os.path.join(folder, self.uris), os.path.join(folder, "body"), push_load.headers(),
-            push_load.CONNECTIONS, STREAMS, rate=rate, together=RATE_TOGETHER if rate else 1,
-            seconds=RATE_SECONDS if rate else FULL_SECONDS,
-        )  # fmt: skip
-
     def observe(self, scheme: str, folder: str, rate: int | None = None) -> interleaved.Sample:
-        return steady_load.observe(self.load(scheme, folder, rate), self.server.pid)
+        # A few processes are enough for a rate; to keep a server busy, each connection has one.
+        shape = {"rate": rate, "together": RATE_TOGETHER, "seconds": RATE_SECONDS} if rate else {"seconds": FULL_SECONDS}
+        return steady_load.observe(push_load.steady(self.bases[scheme], folder, self.uris, **shape), self.server.pid)
 
 
 def start(stack: ExitStack, products: str, folder: str) -> dict[str, Side]:
@@ -73,10 +67,11 @@ def asked(
     }
 
 
-def compare(products: str, folder: str, runs: int) -> list[Table]:
+def compare(options: argparse.Namespace, folder: str) -> list[Table]:
     push_load.write_inputs(folder)
+    runs = options.runs
     with ExitStack() as stack:
-        sides = start(stack, products, folder)
+        sides = start(stack, options.products, folder)
         return [over(scheme, sides, folder, min(runs, runs_max), runs) for scheme, runs_max in SCHEMES.items()]
 
 
@@ -89,7 +84,7 @@ def over(scheme: str, sides: dict[str, Side], folder: str, full_runs: int, runs:
     calm = {name: interleaved.medians(samples) for name, samples in calm_samples.items()}
     is_saturated = {name: figures["busy"] >= BUSY for name, figures in full.items()}
     table = Table(
-        f"A POST over {scheme}, one core to each server, {push_load.CONNECTIONS} connections x {STREAMS}",
+        f"A POST over {scheme}, one core to each server, {push_load.CONNECTIONS} connections x {push_load.STREAMS}",
         ["", "CPU us each", "a second, saturated", f"p50 at {RATE:,}/s", f"p99 at {RATE:,}/s"],
         [
             [

@@ -4,16 +4,15 @@ A count hangs on the program and on how many requests go together in a batch, an
 runs differ by three in a hundred, where CPU time differs by ten. What the kernel does is not counted.
 """
 
+import argparse
 import os
 import re
 import subprocess
 
 from bench import push_load
 from bench.tables import Table
-from clients import h2load
 from shared import processes
 
-STREAMS = 32
 WARM_UP, FEWER, MORE = 10_000, 10_000, 40_000
 STORES = {"memory": "gateway, memory", "sqlite": "gateway, durable"}
 
@@ -26,7 +25,7 @@ class Count:
         self.dumps = 0
         self.prefix = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
 
-    def taken(self, server: processes.Server) -> int:
+    def taken(self, server: processes.Program) -> int:
         self.dumps += 1
         subprocess.run(["callgrind_control", "--dump", str(server.pid)], check=True, capture_output=True)
         path = os.path.join(self.folder, f"callgrind.{self.dumps}")
@@ -51,13 +50,13 @@ def stripped(products: str, folder: str) -> str:
 
 
 def each(
-    count: Count, server: processes.Server, base: str, uris: str, body: str,
+    count: Count, server: processes.Program, base: str, folder: str, name: str,
     connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
 ) -> float:  # fmt: skip
     """Instructions of one more request: the difference between two runs that connect alike."""
 
     def run(number: int) -> int:
-        h2load.run(base, uris, body, push_load.headers(), connections, STREAMS, number)
+        push_load.run(base, folder, name, connections, push_load.STREAMS, number)
         return count.taken(server)
 
     warm_up, fewer, more = requests
@@ -75,27 +74,26 @@ def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Ga
     return count, processes.Gateway(stripped(products, place), place, prefix, [f"store={store}"])
 
 
-def measure(products: str, folder: str) -> list[Table]:
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     push_load.write_inputs(folder)
-    body = os.path.join(folder, "body")
     counts: dict[tuple[str, str], float] = {}
     key_and_certificate: tuple[str, str] | None = None
     for store, name in STORES.items():
-        count, gateway = counted(products, folder, store)
+        count, gateway = counted(options.products, folder, store)
         with gateway:
             key_and_certificate = tuple(os.path.join(gateway.state, file) for file in ("server.key", "server.pem"))
             for scheme, base in (("h2c", f"http://{gateway.plain}"), ("TLS", f"https://{gateway.edge}")):
-                counts[scheme, name] = each(count, gateway, base, os.path.join(folder, "gateway"), body)
+                counts[scheme, name] = each(count, gateway, base, folder, "gateway")
     for scheme, files in (("h2c", None), ("TLS", key_and_certificate)):
         place = os.path.join(folder, scheme)
         os.mkdir(place)
         count = Count(place)
         with processes.Nghttpd(place, count.prefix, files) as server:
             base = f"{'https' if files else 'http'}://{server.address}"
-            counts[scheme, "nghttpd"] = each(count, server, base, os.path.join(folder, "nghttpd"), body)
+            counts[scheme, "nghttpd"] = each(count, server, base, folder, "nghttpd")
     rows = [
         [f"{scheme}, {server}", f"{count:,.0f}", f"{count / counts[scheme, 'nghttpd']:.2f}"]
         for (scheme, server), count in counts.items()
     ]
-    title = f"Instructions of a POST, {push_load.CONNECTIONS} connections x {STREAMS} streams"
+    title = f"Instructions of a POST, {push_load.CONNECTIONS} connections x {push_load.STREAMS} streams"
     return [Table(title, ["", "instructions", "of nghttpd's"], rows)]

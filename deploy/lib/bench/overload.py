@@ -1,16 +1,15 @@
 """What a topic's pushes wait while another topic's provider sends as fast as it can."""
 
-import os
-import random
+import argparse
 from bisect import bisect_left
 from contextlib import ExitStack
 
 from bench import push_load
 from bench.tables import Table, microseconds
-from clients import h2load, steady_load
+from clients import steady_load
 from shared import interleaved, processes
 
-QUIET_TOPIC, NOISY_TOPIC = "com.example.quiet", "com.example.bench"
+QUIET_TOPIC = "com.example.quiet"
 QUIET_CONNECTIONS, QUIET_RATE, QUIET_DEVICES = 4, 100, 1000
 NOISY_CONNECTIONS, NOISY_STREAMS = 32, 100
 SECONDS = 4.0
@@ -21,29 +20,17 @@ RUNS_MAX = 3
 TAIL_RATIO_TARGET = 2.0
 
 
-def headers(topic: str) -> list[str]:
-    return [word.replace(NOISY_TOPIC, topic) for word in push_load.headers()]
-
-
-def write_inputs(folder: str) -> None:
-    push_load.write_inputs(folder, NOISY_CONNECTIONS)
-    source = random.Random(6)
-    paths = [f"/3/device/{source.getrandbits(256):064x}" for _ in range(QUIET_DEVICES)]
-    h2load.write_paths(folder, "quiet", paths, QUIET_CONNECTIONS)
-
-
 def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, steady_load.Load]:
     """The quiet provider's and the noisy one's, which leaves the processor to the other where both want it: otherwise
     the quiet pushes would wait for their own provider."""
-    base, body = f"https://{gateway.edge}", os.path.join(folder, "body")
-    quiet = steady_load.Load(
-        base, os.path.join(folder, "quiet"), body, headers(QUIET_TOPIC), QUIET_CONNECTIONS, NOISY_STREAMS,
-        seconds=SECONDS, rate=QUIET_RATE,
+    base = f"https://{gateway.edge}"
+    quiet = push_load.steady(
+        base, folder, "quiet", headers=push_load.headers(QUIET_TOPIC), connections=QUIET_CONNECTIONS,
+        streams=NOISY_STREAMS, seconds=SECONDS, rate=QUIET_RATE,
     )  # fmt: skip
-    noisy = steady_load.Load(
-        base, os.path.join(folder, "gateway"), body, headers(NOISY_TOPIC), NOISY_CONNECTIONS, NOISY_STREAMS,
-        seconds=NOISE_SECONDS, warm_up_seconds=NOISE_WARM_UP_SECONDS, prefix=["chrt", "--idle", "0"],
-        takes_refusals=True,
+    noisy = push_load.steady(
+        base, folder, "gateway", connections=NOISY_CONNECTIONS, streams=NOISY_STREAMS, seconds=NOISE_SECONDS,
+        warm_up_seconds=NOISE_WARM_UP_SECONDS, prefix=["chrt", "--idle", "0"], takes_refusals=True,
     )  # fmt: skip
     return quiet, noisy
 
@@ -70,15 +57,16 @@ def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Lo
     return {"othersP50": counts[len(counts) // 2], "othersP99": counts[len(counts) * 99 // 100]}
 
 
-def measure(products: str, folder: str, runs: int) -> list[Table]:
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     """Median figures of pushes in the default store, alone and beside; the gateway has one core, and so one loop."""
-    write_inputs(folder)
+    push_load.write_inputs(folder, NOISY_CONNECTIONS)
+    push_load.write(folder, "quiet", push_load.paths(QUIET_DEVICES, seed=6), QUIET_CONNECTIONS)
     alone, among, noise = [], [], []
     with ExitStack() as stack:
-        gateway = stack.enter_context(processes.Gateway(products, folder, steady_load.SERVER_CORE, []))
+        gateway = stack.enter_context(processes.Gateway(options.products, folder, steady_load.SERVER_CORE, []))
         quiet, noisy = loads(gateway, folder)
         # The first of each registers the devices and warms the caches, and does not count.
-        for number in range(min(runs, RUNS_MAX) + 1):
+        for number in range(min(options.runs, RUNS_MAX) + 1):
             calm = steady_load.observe(quiet, gateway.pid)
             figures, other = beside(quiet, noisy, gateway.pid)
             if number > 0:

@@ -4,12 +4,12 @@ import os
 import random
 
 from clients import h2load, steady_load
-from shared import processes
 
 DEVICES = 10_000
 PAYLOAD_BYTES = 228
 JWT_BYTES = 184
-CONNECTIONS = 100
+CONNECTIONS, STREAMS = 100, 32
+TOPIC = "com.example.bench"
 
 
 def payload() -> bytes:
@@ -17,28 +17,42 @@ def payload() -> bytes:
     return start + b"m" * (PAYLOAD_BYTES - len(start) - len(end)) + end
 
 
-def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
-    source = random.Random(1)
-    tokens = ["%064x" % source.getrandbits(256) for _ in range(DEVICES)]
-    for name, separator in (("gateway", "/"), ("nghttpd", "?")):
-        h2load.write_paths(folder, name, [f"/3/device{separator}{token}" for token in tokens], connections)
-    with open(os.path.join(folder, "body"), "wb") as file:
-        file.write(payload())
-
-
-def write_pushes(folder: str, name: str, devices: int, connections: int, seed: int) -> None:
-    """The paths of pushes to so many devices, in no order, dealt out to the connections; and their body."""
+def paths(count: int, seed: int) -> list[str]:
+    """Pushes to so many devices, in no order."""
     source = random.Random(seed)
-    h2load.write_paths(folder, name, [f"/3/device/{source.getrandbits(256):064x}" for _ in range(devices)], connections)
+    return [f"/3/device/{source.getrandbits(256):064x}" for _ in range(count)]
+
+
+def write(folder: str, name: str, asked: list[str], connections: int) -> None:
+    """The paths, dealt out to the connections, and the body of every push."""
+    h2load.write_paths(folder, name, asked, connections)
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 
 
-def headers() -> list[str]:
+def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
+    """Paths for the gateway, and for nghttpd, which has one file."""
+    write(folder, "gateway", paths(DEVICES, seed=1), connections)
+    write(folder, "nghttpd", [path.replace("device/", "device?") for path in paths(DEVICES, seed=1)], connections)
+
+
+def run(base: str, folder: str, name: str, connections: int, streams: int, requests: int, **more: object) -> float:
+    """Sends the pushes that were written under a name, as `h2load.run` does."""
+    files = (os.path.join(folder, name), os.path.join(folder, "body"))
+    return h2load.run(base, *files, headers(), connections, streams, requests, **more)
+
+
+def steady(base: str, folder: str, name: str, **shape: object) -> steady_load.Load:
+    """The same as a load for a while."""
+    shape = {"connections": CONNECTIONS, "streams": STREAMS, "headers": headers(), **shape}
+    return steady_load.Load(base, os.path.join(folder, name), os.path.join(folder, "body"), **shape)
+
+
+def headers(topic: str = TOPIC) -> list[str]:
     """The fields of each push, as arguments of h2load. The gateway does not check `authorization`."""
     fields = {
         "authorization": f"bearer {unchecked_token()}",
-        "apns-topic": "com.example.bench",
+        "apns-topic": topic,
         "apns-push-type": "background",
         "apns-priority": "5",
         "apns-expiration": "1999999999",
@@ -54,13 +68,3 @@ def unchecked_token() -> str:
     token = ".".join(parts)
     assert len(token) == JWT_BYTES
     return token
-
-
-def microseconds(
-    server: processes.Server, base: str, uris: str, folder: str, fields: list[str], streams: int, requests: int
-) -> float:
-    """CPU time that the server spent on each request of a run; the load has a core of its own."""
-    before = processes.cpu_seconds(server.pid)
-    body = os.path.join(folder, "body")
-    h2load.run(base, uris, body, fields, CONNECTIONS, streams, requests, steady_load.LOAD_CORES)
-    return (processes.cpu_seconds(server.pid) - before) / requests * 1e6

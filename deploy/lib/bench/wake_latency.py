@@ -1,5 +1,6 @@
 """The time from the 200 of a push to its wake on an idle worker's stream, as one client process sees the bytes."""
 
+import argparse
 import json
 import re
 import select
@@ -142,9 +143,10 @@ class Sampler:
         return [(peers[each], time.monotonic(), peers[each].receive()) for each in ready]
 
 
-def measure(products: str, folder: str, samples: int) -> list[Table]:
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
+    samples = options.samples
     pairs: list[tuple[float, float]] = []
-    with processes.Gateway(products, folder, [], []) as gateway:
+    with processes.Gateway(options.products, folder, [], []) as gateway:
         body = push_load.payload()
         # Connections stay on the loop that took them; new ones in each round cover same loops and different ones.
         for start in range(0, samples, ROUND_SAMPLES):

@@ -1,5 +1,6 @@
 """Wakes a second from end to end: a push, its wake on one of 50 workers, its result; and the CPU that each costs."""
 
+import argparse
 import json
 import os
 import time
@@ -7,9 +8,8 @@ import urllib.request
 
 from bench import push_load
 from bench.tables import Table
-from clients import h2load
-from clients.fleet_process import CONNECT_SECONDS, FleetProcess
-from shared import processes
+from clients.fleet_process import FleetProcess
+from shared import processes, waiting
 
 WORKERS = 50
 SLOTS = 100
@@ -26,11 +26,11 @@ def completed(admin: str) -> int:
         return json.load(answer)["pushes"]["completed"]
 
 
-def measure(products: str, folder: str) -> list[Table]:
+def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     title = f"Push, wake and result with {WORKERS} workers; target: {WAKES_A_SECOND:,} a second"
     table = Table(title, ["store", "a second", "gateway, CPU us", ""], [])
     for store in ("memory", "sqlite"):
-        done, took, spent = run(products, os.path.join(folder, store), store)
+        done, took, spent = run(options.products, os.path.join(folder, store), store)
         # The load itself takes a moment to start, and the last wakes to end.
         passed = done == WAKES_A_SECOND * SECONDS and done / took >= WAKES_A_SECOND * 0.95
         cells = [store, f"{done / took:,.0f}", f"{spent / max(1, done) * 1e6:.1f}", table.target(passed)]
@@ -43,22 +43,13 @@ def run(products: str, folder: str, store: str) -> tuple[int, float, float]:
     to once, so that every push is a wake of its own."""
     os.mkdir(folder)
     wakes = WAKES_A_SECOND * SECONDS
-    h2load.write_paths(folder, "uris", [f"/3/device/{number:064x}" for number in range(wakes)], CONNECTIONS)
-    uris, body = os.path.join(folder, "uris"), os.path.join(folder, "body")
-    with open(body, "wb") as file:
-        file.write(push_load.payload())
+    push_load.write(folder, "uris", [f"/3/device/{number:064x}" for number in range(wakes)], CONNECTIONS)
     with processes.Gateway(products, folder, [], [f"store={store}"]) as gateway, \
-            FleetProcess(address=gateway.edge, ca=gateway.ca, topic="com.example.bench", connections=WORKERS,
-                         slots=SLOTS, by_device=False) as fleet:  # fmt: skip
-        fleet.next("subscribed", CONNECT_SECONDS)
+            FleetProcess(folder, gateway.edge, push_load.TOPIC, WORKERS, "tls", slots=SLOTS):  # fmt: skip
         started, spent = time.monotonic(), processes.cpu_seconds(gateway.pid)
-        h2load.run(
-            f"https://{gateway.edge}", uris, body, push_load.headers(), CONNECTIONS, 32, wakes,
-            rate=WAKES_A_SECOND // CONNECTIONS,
-        )  # fmt: skip
-        deadline = time.monotonic() + LAST_SECONDS
-        while (done := completed(gateway.admin)) < wakes and time.monotonic() < deadline:
-            time.sleep(0.02)
-        took = time.monotonic() - started
+        rate = WAKES_A_SECOND // CONNECTIONS
+        push_load.run(f"https://{gateway.edge}", folder, "uris", CONNECTIONS, push_load.STREAMS, wakes, rate=rate)
+        waiting.until(lambda: completed(gateway.admin) >= wakes, LAST_SECONDS)
+        took, done = time.monotonic() - started, completed(gateway.admin)
         spent = processes.cpu_seconds(gateway.pid) - spent
     return done, took, spent

@@ -1,22 +1,39 @@
-"""A process of workers (clients.worker_fleet), started and asked from another process."""
+"""A process of workers (workers.c), started and asked from another process."""
 
 import json
 import os
 import select
 import subprocess
-import sys
 import time
 
-CONNECT_SECONDS = 300
+from shared import waiting
+
+CONNECT_SECONDS, WAIT_SECONDS, LOOK_SECONDS = 300, 300, 0.02
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers.c")
+
+
+def build(folder: str) -> str:
+    """The program, which is built when it is not there yet."""
+    program = os.path.join(folder, "workers")
+    if not os.path.exists(program):
+        subprocess.run(["cc", "-O2", "-o", program, SOURCE, "-lssl", "-lcrypto"], check=True)
+    return program
 
 
 class FleetProcess:
-    """A process of workers; ended when the block is left."""
+    """Workers of a topic, which answer every wake at once; ended when the block is left.
 
-    def __init__(self, **settings: object):
-        command = [sys.executable, "-m", "clients.worker_fleet", json.dumps(settings)]
+    `options` are those of the program, which is built in `folder`; `prefix` are words that start it.
+    """
+
+    def __init__(
+        self, folder: str, address: str, topic: str, connections: int, *options: str, slots: int = 1,
+        prefix: tuple[str, ...] = (),
+    ):  # fmt: skip
+        command = [*prefix, build(folder), address.rsplit(":", 1)[1], topic, str(connections), str(slots), *options]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.unread = b""
+        self.next("subscribed", CONNECT_SECONDS)
 
     def __enter__(self) -> "FleetProcess":
         return self
@@ -26,24 +43,25 @@ class FleetProcess:
         self.process.wait()
 
     def ask(self) -> dict:
-        """How many wakes came, results counted, and connections were lost so far."""
+        """How many wakes came, and results counted, so far."""
         self.process.stdin.write(b"?")
         self.process.stdin.flush()
         return self.next("answered", 10)
 
+    def wait(self, wakes: int) -> None:
+        """Until so many results were answered since the start."""
+        if not waiting.until(lambda: self.ask()["answered"] >= wakes, WAIT_SECONDS, LOOK_SECONDS):
+            raise SystemExit(f"{self.ask()['answered']} of {wakes} wakes were answered; the run does not count")
+
     def next(self, key: str, seconds: float) -> dict:
-        """The next line with `key` in it."""
+        """The next line, which is to have `key`."""
         deadline = time.monotonic() + seconds
-        while True:
-            while b"\n" in self.unread:
-                line, _, self.unread = self.unread.partition(b"\n")
-                fields = json.loads(line)
-                if fields.keys() == {"lost"}:
-                    raise SystemExit(f"{fields['lost']} workers lost their connections")
-                if key in fields:
-                    return fields
+        while b"\n" not in self.unread:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
             received = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not received:
+                self.__exit__()
                 raise SystemExit(f"the workers did not say \"{key}\" within {seconds:g} s")
             self.unread += received
+        line, _, self.unread = self.unread.partition(b"\n")
+        return json.loads(line)

@@ -3,6 +3,7 @@
 None of them is what a crash leaves: every scene is quiet when its process ends, so all of it is acknowledged.
 """
 
+import functools
 import itertools
 import os
 import random
@@ -55,13 +56,29 @@ class Place:
 Damage = Callable[[Place, str], str]
 
 
-def flip_bits(place: Place, name: str, count: int) -> str:
-    content, spots = place.read(name), []
+def changed(change: Callable[..., str | None]) -> Damage:
+    """A damage that changes the file's content in place. What cannot be changed so, and says nothing, has a bit
+    flipped instead."""
+
+    @functools.wraps(change)
+    def damage(place: Place, name: str, **options: object) -> str:
+        content = place.read(name)
+        said = change(place, name, content, **options)
+        if said is None:
+            return flip_bit(place, name)
+        place.write(name, content)
+        return said
+
+    return damage
+
+
+@changed
+def flip_bits(place: Place, _: str, content: bytearray, count: int) -> str:
+    spots = []
     for _ in range(count):
         offset, bit = place.source.randrange(len(content)), place.source.randrange(8)
         content[offset] ^= 1 << bit
         spots.append(f"{offset}.{bit}")
-    place.write(name, content)
     return f"bits {', '.join(spots)} flipped"
 
 
@@ -69,13 +86,12 @@ flip_bit: Damage = partial(flip_bits, count=1)
 flip_four_bits: Damage = partial(flip_bits, count=4)
 
 
-def overwrite(place: Place, name: str, size: int, is_zero: bool, offset: int | None = None) -> str:
-    content = place.read(name)
+@changed
+def overwrite(place: Place, _: str, content: bytearray, size: int, is_zero: bool, offset: int | None = None) -> str:
     if offset is None:
         offset = place.source.randrange(max(1, (len(content) + size - 1) // size)) * size
     end = min(len(content), offset + size)
     content[offset:end] = bytes(end - offset) if is_zero else place.source.randbytes(end - offset)
-    place.write(name, content)
     return f"bytes {offset}..<{end} {'zero' if is_zero else 'random'}"
 
 
@@ -88,35 +104,33 @@ zero_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True, offset
 garble_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=False, offset=0)
 
 
-def cut(place: Place, name: str, count: int) -> str:
+def cut(place: Place, name: str, kept: Callable[[int], int]) -> str:
+    """`kept` gives how many bytes are left of how many."""
+    count = kept(os.path.getsize(place.path(name)))
     os.truncate(place.path(name), count)
     return f"cut to {count} bytes"
 
 
-def cut_by_size(place: Place, name: str, kept: Callable[[int], int]) -> str:
-    """`kept` gives how many bytes are left of how many."""
-    return cut(place, name, kept(len(place.read(name))))
-
-
 def cut_anywhere(place: Place, name: str) -> str:
-    return cut_by_size(place, name, place.source.randrange)
+    return cut(place, name, place.source.randrange)
 
 
-cut_in_half: Damage = partial(cut_by_size, kept=lambda size: size // 2)
-cut_to_nothing: Damage = partial(cut, count=0)
-cut_to_a_sector: Damage = partial(cut_by_size, kept=lambda size: min(SECTOR, size - 1))
-cut_last_byte: Damage = partial(cut_by_size, kept=lambda size: size - 1)
-cut_last_page: Damage = partial(cut_by_size, kept=lambda size: max(0, size - PAGE))
+cut_in_half: Damage = partial(cut, kept=lambda size: size // 2)
+cut_to_nothing: Damage = partial(cut, kept=lambda size: 0)
+cut_to_a_sector: Damage = partial(cut, kept=lambda size: min(SECTOR, size - 1))
+cut_last_byte: Damage = partial(cut, kept=lambda size: size - 1)
+cut_last_page: Damage = partial(cut, kept=lambda size: max(0, size - PAGE))
 
 
 def zero_tail(place: Place, name: str) -> str:
-    count = len(place.read(name))
-    return overwrite(place, name, count, True, place.source.randrange(count))
+    count = os.path.getsize(place.path(name))
+    return overwrite(place, name, size=count, is_zero=True, offset=place.source.randrange(count))
 
 
-def append(place: Place, name: str, is_zero: bool) -> str:
+@changed
+def append(place: Place, _: str, content: bytearray, is_zero: bool) -> str:
     count = place.source.choice([1, SECTOR, FRAME, PAGE])
-    place.write(name, place.read(name) + (bytes(count) if is_zero else place.source.randbytes(count)))
+    content += bytes(count) if is_zero else place.source.randbytes(count)
     return f"{count} {'zeros' if is_zero else 'random bytes'} appended"
 
 
@@ -138,40 +152,35 @@ def delete_database(place: Place, name: str) -> str:
     return f"deleted, with {', '.join(sorted(gone))}"
 
 
+def put(place: Place, name: str, folder: str, whose: str) -> str:
+    """Another folder's file of this name; nothing when that has none."""
+    if not os.path.isfile(os.path.join(folder, name)):
+        return delete(place, name) + f" ({whose} has none)"
+    shutil.copyfile(os.path.join(folder, name), place.path(name))
+    return f"that of {whose} put in its place"
+
+
 def put_older(place: Place, name: str) -> str:
-    """The same file of an older moment; nothing when that moment had no such file, or the same."""
-    older = os.path.join(place.scene.older or "", name)
-    if not place.scene.older or not os.path.isfile(older):
-        return delete(place, name) + " (its older moment had none)"
-    shutil.copyfile(older, place.path(name))
-    return "that of an older moment put in its place"
+    return put(place, name, place.scene.older or "/nowhere", "an older moment")
 
 
 def put_others(place: Place, name: str) -> str:
     other = place.source.choice(place.others)
-    path = os.path.join(other.state, name)
-    if not os.path.isfile(path):
-        return delete(place, name) + f" (state {other.name} has none)"
-    shutil.copyfile(path, place.path(name))
-    return f"that of state {other.name} put in its place"
+    return put(place, name, other.state, f"state {other.name}")
 
 
-def link(place: Place, name: str) -> str:
-    """The file moved elsewhere and linked to; a log that it has stays behind."""
+def move(place: Place, name: str, is_database: bool) -> str:
+    """The file moved elsewhere and linked to. A log that it has stays behind; of a database all files are moved, and
+    only its own name is linked, so that the log lies beside the target."""
     os.mkdir(place.path("elsewhere"))
-    os.rename(place.path(name), place.path(f"elsewhere/{name}"))
+    for each in [each for each in place.names if each == name or is_database and each.startswith(name)]:
+        os.rename(place.path(each), place.path(f"elsewhere/{each}"))
     os.symlink(f"elsewhere/{name}", place.path(name))
-    return "moved elsewhere, a link in its place"
+    return f"moved elsewhere{' with its log' if is_database else ''}, a link in its place"
 
 
-def link_database(place: Place, name: str) -> str:
-    """All files of a database moved elsewhere, and only its own name linked: the log lies beside the target."""
-    os.mkdir(place.path("elsewhere"))
-    for each in list(place.names):
-        if each.startswith(name):
-            os.rename(place.path(each), place.path(f"elsewhere/{each}"))
-    os.symlink(f"elsewhere/{name}", place.path(name))
-    return "moved elsewhere with its log, a link in its place"
+link: Damage = partial(move, is_database=False)
+link_database: Damage = partial(move, is_database=True)
 
 
 def link_and_damage_log(place: Place, name: str) -> str:
@@ -183,43 +192,38 @@ def link_and_damage_log(place: Place, name: str) -> str:
     return f"{said}, and of its log there {damage(place, log)}"
 
 
-def link_to_nothing(place: Place, name: str) -> str:
+def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> str:
+    """Something that is no file."""
     os.unlink(place.path(name))
-    os.symlink("nowhere", place.path(name))
-    return "a link to nothing in its place"
+    make(place.path(name))
+    return f"{what} in its place"
 
 
-def put_folder(place: Place, name: str) -> str:
-    os.unlink(place.path(name))
-    os.mkdir(place.path(name))
-    return "a folder in its place"
+link_to_nothing: Damage = partial(replace, make=lambda path: os.symlink("nowhere", path), what="a link to nothing")
+put_folder: Damage = partial(replace, make=os.mkdir, what="a folder")
+put_pipe: Damage = partial(replace, make=lambda path: os.mkfifo(path, 0o600), what="a named pipe")
 
 
-def put_pipe(place: Place, name: str) -> str:
-    os.unlink(place.path(name))
-    os.mkfifo(place.path(name), 0o600)
-    return "a named pipe in its place"
-
-
-def move_page(place: Place, name: str, is_swap: bool) -> str:
-    content = place.read(name)
+@changed
+def move_page(place: Place, name: str, content: bytearray, is_swap: bool, one: int | None = None) -> str | None:
+    """Copies a page over another, or swaps the two; `one` is the first of them unless it is drawn."""
     begin, size = (LOG_HEADER, FRAME) if name.endswith("-wal") else (0, PAGE)
     count = (len(content) - begin) // size
-    if count < 2:
-        return flip_bit(place, name)
-    one, other = place.source.sample(range(count), 2)
-    mine = slice(begin + one * size, begin + (one + 1) * size)
-    theirs = slice(begin + other * size, begin + (other + 1) * size)
+    if count < (2 if one is None else 3):
+        return None
+    one, other = place.source.sample(range(count), 2) if one is None else (one, place.source.randrange(one + 1, count))
+    mine, theirs = (slice(begin + page * size, begin + (page + 1) * size) for page in (one, other))
     first, second = content[mine], content[theirs]
     content[theirs] = first
     if is_swap:
         content[mine] = second
-    place.write(name, content)
     return f"pages {one} and {other} swapped" if is_swap else f"page {one} copied over page {other}"
 
 
 swap_pages: Damage = partial(move_page, is_swap=True)
 copy_page: Damage = partial(move_page, is_swap=False)
+# The page behind the first is the root of the rows.
+swap_root: Damage = partial(move_page, is_swap=True, one=1)
 
 
 # Of a log
@@ -240,102 +244,78 @@ def commits(content: bytes) -> list[list[int]]:
     return [commit for commit in found if commit]
 
 
-def zero_frame_headers(place: Place, name: str) -> str:
+@changed
+def zero_frame_headers(place: Place, _: str, content: bytearray) -> str:
     """Of all frames of some newest commits."""
-    content = place.read(name)
     count = place.source.choice([1, 1, 2, 3, 5, 8])
     starts = [start for commit in commits(content)[-count:] for start in commit]
     for start in starts:
         content[start : start + FRAME_HEADER] = bytes(FRAME_HEADER)
-    place.write(name, content)
     return f"headers of {len(starts)} frames of the last {count} commits zero"
 
 
-def change_salt(place: Place, name: str) -> str:
-    content = place.read(name)
+@changed
+def change_salt(place: Place, _: str, content: bytearray) -> str | None:
     newest = commits(content)[-6:]
     if not newest:
-        return flip_bit(place, name)
+        return None
     back = place.source.randrange(len(newest))
     start = newest[-1 - back][0]
     content[start + 8 + place.source.randrange(8)] ^= 1 + place.source.randrange(255)
-    place.write(name, content)
     return f"a salt byte of the frame at {start} changed, {back} commits before the last"
 
 
-def change_frame_header(place: Place, name: str) -> str:
-    content = place.read(name)
-    found = frames(content)
-    if not found:
-        return flip_bit(place, name)
+@changed
+def change_frame_header(place: Place, _: str, content: bytearray) -> str | None:
+    if not (found := frames(content)):
+        return None
     offset = place.source.choice(found[-8:]) + place.source.randrange(FRAME_HEADER)
     content[offset] ^= 1 + place.source.randrange(255)
-    place.write(name, content)
     return f"byte {offset}, of a frame's header, changed"
 
 
-def cut_commits(place: Place, name: str) -> str:
-    newest = commits(place.read(name))
-    count = min(len(newest), place.source.choice([1, 1, 2, 3, 20]))
-    return f"its last {count} commits {cut(place, name, newest[-count][0])}" if count else cut_in_half(place, name)
-
-
-def zero_commits(place: Place, name: str) -> str:
-    content = place.read(name)
+@changed
+def take_commits(place: Place, _: str, content: bytearray, is_cut: bool) -> str:
+    """Cuts the newest commits off, or has zeros in their place; of a log without any its second half."""
     newest = commits(content)
     count = min(len(newest), place.source.choice([1, 1, 2, 3, 20]))
-    if not count:
-        return zero_tail(place, name)
-    start = newest[-count][0]
-    return f"its last {count} commits: {overwrite(place, name, len(content), True, start)}"
+    start = newest[-count][0] if count else len(content) // 2
+    content[start:] = b"" if is_cut else bytes(len(content) - start)
+    return f"its last {count} commits {'cut' if is_cut else 'zero'}, from byte {start}"
 
 
-def take_out_frame(place: Place, name: str) -> str:
-    content = place.read(name)
-    found = frames(content)
-    if not found:
-        return cut_in_half(place, name)
+cut_commits: Damage = partial(take_commits, is_cut=True)
+zero_commits: Damage = partial(take_commits, is_cut=False)
+
+
+@changed
+def take_out_frame(place: Place, _: str, content: bytearray) -> str | None:
+    if not (found := frames(content)):
+        return None
     start = place.source.choice(found)
     del content[start : start + FRAME]
-    place.write(name, content)
     return f"the frame at {start} taken out"
 
 
 # Of the journal's file
 
-def change_leaf(place: Place, name: str) -> str:
+@changed
+def change_leaf(place: Place, _: str, content: bytearray) -> str:
     """A bit of the header of a page: its kind, its free space, and its count of cells."""
-    content = place.read(name)
     page = place.source.randrange(max(1, len(content) // PAGE))
     offset = page * PAGE + (100 if page == 0 else 0) + place.source.randrange(12)
     bit = place.source.randrange(8)
     content[offset] ^= 1 << bit
-    place.write(name, content)
     return f"bit {offset}.{bit}, of the header of page {page + 1}, flipped"
 
 
-def empty_root(place: Place, name: str) -> str:
+@changed
+def empty_root(_: Place, __: str, content: bytearray) -> str | None:
     """The root of the rows replaced by an empty leaf."""
-    content = place.read(name)
     if len(content) < 2 * PAGE:
-        return flip_bit(place, name)
-    leaf = bytearray(PAGE)
-    leaf[0:8] = struct.pack(">BHHHB", 13, 0, 0, PAGE & 0xFFFF, 0)
-    content[PAGE : 2 * PAGE] = leaf
-    place.write(name, content)
+        return None
+    content[PAGE : 2 * PAGE] = struct.pack(">BHHHB", 13, 0, 0, PAGE & 0xFFFF, 0).ljust(PAGE, b"\0")
     return "page 2, the root of the rows, an empty leaf"
-
-
-def swap_root(place: Place, name: str) -> str:
-    content = place.read(name)
-    count = len(content) // PAGE
-    if count < 3:
-        return flip_bit(place, name)
-    other = place.source.randrange(2, count)
-    mine, theirs = slice(PAGE, 2 * PAGE), slice(other * PAGE, (other + 1) * PAGE)
-    content[mine], content[theirs] = content[theirs], content[mine]
-    place.write(name, content)
-    return f"page 2, the root of the rows, and page {other + 1} swapped"
 
 
 STATEMENTS = (

@@ -8,7 +8,6 @@ import tempfile
 from dataclasses import dataclass
 
 from bench import push_load
-from clients import h2load
 from crash import driver
 from crash.ledger import Ledger
 from crash.load import Sizes
@@ -35,7 +34,7 @@ class Sample:
         return cls(processes.resident_bytes(gateway.pid), processes.descriptors(gateway.pid), journal)
 
 
-async def work(run: driver.Crashes, seconds: float, rate: int, body: str, uris: str) -> list[Sample]:
+async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> list[Sample]:
     """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
     load = run.load()
     everybody = asyncio.create_task(load.run())
@@ -43,8 +42,8 @@ async def work(run: driver.Crashes, seconds: float, rate: int, body: str, uris: 
     samples = []
     pushing = asyncio.create_task(
         asyncio.to_thread(
-            h2load.run, f"https://{run.gateway.addresses.edge}", uris, body, push_load.headers(), CONNECTIONS, 32, pushes,
-            rate=rate // CONNECTIONS,
+            push_load.run, f"https://{run.gateway.addresses.edge}", folder, "gateway", CONNECTIONS, push_load.STREAMS,
+            pushes, rate=rate // CONNECTIONS,
         )
     )  # fmt: skip
     while not pushing.done():
@@ -80,9 +79,7 @@ async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.N
     crashes = driver.Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
     try:
         await crashes.begin()
-        seconds = options.minutes * 60
-        body, uris = os.path.join(folder, "body"), os.path.join(folder, "gateway")
-        compare(await work(crashes, seconds, options.rate, body, uris), verdicts)
+        compare(await work(crashes, options.minutes * 60, options.rate, folder), verdicts)
         await crashes.audit(is_restart=False)
         gateway.end(9)
         if crashes.start():

@@ -6,7 +6,7 @@ import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from clients import raw_tls
@@ -31,6 +31,15 @@ def field(name: bytes, value: bytes) -> bytes:
 def block(path: bytes = b"/3/device/00", method: bytes = b"POST") -> bytes:
     fields = [(b":method", method), (b":scheme", b"https"), (b":path", path), (b"host", b"localhost")]
     return b"".join(field(name, value) for name, value in fields)
+
+
+def request(stream: int, path: bytes = b"/3/device/00", method: bytes = b"POST", more: bytes = b"") -> bytes:
+    """A whole request, with more fields than it needs, if given."""
+    return frame(HEADERS, END_STREAM | END_HEADERS, stream, block(path, method) + more)
+
+
+def number(value: int) -> bytes:
+    return struct.pack(">I", value)
 
 
 def integer(value: int, prefix_bits: int) -> bytes:
@@ -74,7 +83,10 @@ class Peer:
             next(kind for kind, _, _, _ in self.frames() if kind == SETTINGS)
             self.send(frame(SETTINGS, ACK))
 
-    def close(self) -> None:
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
     def send(self, data: bytes) -> bool:
@@ -133,188 +145,111 @@ class Attack:
     transports: tuple[str, ...] = ("tls", "h2c")
 
 
-@contextmanager
-def peer(target: Target, settings: bytes = b"", opening: bytes = PREFACE) -> Iterator[Peer]:
-    made = Peer(target, settings, opening)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
-def flood(target: Target, pieces: Callable[[int], bytes], before: bytes = b"", count: int = 20_000) -> Iterator[str]:
-    """Sends piece after piece, without reading, until the server has had enough or `count` have left."""
+def peers(target: Target, settings: bytes = b"", acknowledges: bool = True) -> Iterator[Peer]:
+    """Some connections, one after the other."""
     for _ in range(3 * target.scale):
-        with peer(target) as attacker:
+        with Peer(target, settings, acknowledges=acknowledges) as attacker:
+            yield attacker
+
+
+def send_all(attacker: Peer, pieces: Callable[[int], bytes], count: int = 20_000) -> None:
+    """Sends piece after piece, without reading, until the server has had enough or `count` have left."""
+    for start in range(0, count, 500):
+        if not attacker.send(b"".join(pieces(index) for index in range(start, start + 500))):
+            break
+
+
+def flood(pieces: Callable[[int], bytes], before: bytes = b"") -> Callable[[Target], Iterator[str]]:
+    def run(target: Target) -> Iterator[str]:
+        for attacker in peers(target):
             attacker.send(before)
-            for start in range(0, count, 500):
-                if not attacker.send(b"".join(pieces(index) for index in range(start, start + 500))):
-                    break
+            send_all(attacker, pieces)
             yield attacker.outcome()
 
-
-def rapid_reset(target: Target) -> Iterator[str]:
-    def pieces(index: int) -> bytes:
-        stream = index * 2 + 1
-        request = frame(HEADERS, END_STREAM | END_HEADERS, stream, block())
-        return request + frame(RST_STREAM, 0, stream, struct.pack(">I", CANCEL))
-
-    return flood(target, pieces)
+    return run
 
 
 def made_resets(target: Target) -> Iterator[str]:
     """MadeYouReset (CVE-2025-8671): request after request, each with a fault for which the server resets its stream."""
 
     def overflow(stream: int) -> bytes:
-        request = frame(HEADERS, END_STREAM | END_HEADERS, stream, block())
-        return request + frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 0x7FFFFFFF))
+        return frame(WINDOW_UPDATE, 0, stream, number(0x7FFFFFFF))
 
-    def wrong_length(stream: int) -> bytes:
-        return frame(HEADERS, END_STREAM | END_HEADERS, stream, block() + field(b"content-length", b"5"))
-
-    def malformed(stream: int) -> bytes:
-        return frame(HEADERS, END_STREAM | END_HEADERS, stream, block() + field(b"X", b"1"))
-
-    def subscription(stream: int) -> bytes:
-        request = block(b"/v1/topics/com.example.attack/wakes", b"GET")
-        overflow = frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", 0x7FFFFFFF))
-        return frame(HEADERS, END_STREAM | END_HEADERS, stream, request) + overflow
-
-    for request in (overflow, wrong_length, malformed, subscription):
-        with peer(target) as attacker:
-            for start in range(0, 20_000, 500):
-                if not attacker.send(b"".join(request(index * 2 + 1) for index in range(start, start + 500))):
-                    break
+    for faulty in (
+        lambda stream: request(stream) + overflow(stream),
+        lambda stream: request(stream, more=field(b"content-length", b"5")),
+        lambda stream: request(stream, more=field(b"X", b"1")),
+        lambda stream: request(stream, b"/v1/topics/com.example.attack/wakes", b"GET") + overflow(stream),
+    ):
+        with Peer(target) as attacker:
+            send_all(attacker, lambda index, faulty=faulty: faulty(index * 2 + 1))
             yield attacker.outcome(passes_resets=True)
-
-
-def continuations(target: Target) -> Iterator[str]:
-    return flood(target, lambda _: frame(CONTINUATION, 0, 1, field(b"a", b"b")), frame(HEADERS, 0, 1, block()))
-
-
-def endless_trailers(target: Target) -> Iterator[str]:
-    before = frame(HEADERS, END_HEADERS, 1, block()) + frame(HEADERS, END_STREAM, 1, field(b"a", b"b"))
-    return flood(target, lambda _: frame(CONTINUATION, 0, 1, field(b"a", b"b")), before)
 
 
 def trailers_again(target: Target) -> Iterator[str]:
     """Trailers after trailers: the first are malformed and reset the stream, the others may have been under way."""
-    before = frame(HEADERS, END_HEADERS, 1, block())
-    for _ in range(3 * target.scale):
-        with peer(target) as attacker:
-            attacker.send(before)
-            trailers = frame(HEADERS, END_HEADERS, 1, field(b"a", b"b"))
-            for _ in range(40):
-                if not attacker.send(trailers * 500):
-                    break
-            yield attacker.outcome()
-            yield attacker.outcome()
+    for attacker in peers(target):
+        attacker.send(OPEN)
+        send_all(attacker, lambda _: frame(HEADERS, END_HEADERS, 1, TRAILER))
+        yield attacker.outcome()
+        yield attacker.outcome()
 
 
-def hpack_bomb(target: Target) -> Iterator[str]:
-    """One entry as large as the table allows, then thousands of references to it of one byte each, as fields."""
-    return bombs(target, lambda stream: frame(HEADERS, END_STREAM | END_HEADERS, stream, block() + BOMB))
+def some(requests: Callable[[int], bytes], count: int, settings: bytes = b"") -> Callable[[Target], Iterator[str]]:
+    """Sends so many requests, whatever becomes of the first."""
 
-
-def trailer_bomb(target: Target) -> Iterator[str]:
-    def request(stream: int) -> bytes:
-        return frame(HEADERS, END_HEADERS, stream, block()) + frame(HEADERS, END_STREAM | END_HEADERS, stream, BOMB)
-
-    return bombs(target, request)
-
-
-def bombs(target: Target, request: Callable[[int], bytes]) -> Iterator[str]:
-    for _ in range(3 * target.scale):
-        with peer(target) as attacker:
-            for stream in range(1, 101, 2):
-                attacker.send(request(stream))
+    def run(target: Target) -> Iterator[str]:
+        for attacker in peers(target, settings):
+            for index in range(count):
+                attacker.send(requests(index * 2 + 1))
             yield attacker.outcome()
 
-
-def zero_window(target: Target) -> Iterator[str]:
-    """Asks for hundreds of answers with a body, and leaves no room for any."""
-    settings = struct.pack(">HI", INITIAL_WINDOW_SIZE, 0)
-    for _ in range(3 * target.scale):
-        with peer(target, settings) as attacker:
-            for index in range(500):
-                attacker.send(frame(HEADERS, END_STREAM | END_HEADERS, index * 2 + 1, block(b"/v1/none", b"GET")))
-            yield attacker.outcome()
+    return run
 
 
 def unread(target: Target) -> Iterator[str]:
     """Asks for answers and reads none: the socket takes nothing more, and so does the gateway."""
-    for _ in range(3 * target.scale):
-        with peer(target) as attacker:
-            attacker.socket.settimeout(WAIT_SECONDS)
-            is_taken, stream = True, 1
-            # Until its end: what is sent to a session that is over is thrown away as fast as it comes.
-            deadline = time.monotonic() + WAIT_SECONDS
-            while is_taken and time.monotonic() < deadline:
-                requests = (
-                    frame(HEADERS, END_STREAM | END_HEADERS, stream + 2 * index, block(b"/v1/none", b"GET"))
-                    for index in range(500)
-                )
-                is_taken = attacker.send(b"".join(requests) + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 65535)))
-                stream += 1000
-            yield "closed" if attacker.is_over else "nothing"
+    for attacker in peers(target):
+        attacker.socket.settimeout(WAIT_SECONDS)
+        is_taken, stream = True, 1
+        # Until its end: what is sent to a session that is over is thrown away as fast as it comes.
+        deadline = time.monotonic() + WAIT_SECONDS
+        while is_taken and time.monotonic() < deadline:
+            requests = (request(stream + 2 * index, b"/v1/none", b"GET") for index in range(500))
+            is_taken = attacker.send(b"".join(requests) + frame(WINDOW_UPDATE, 0, 0, number(65535)))
+            stream += 1000
+        yield "closed" if attacker.is_over else "nothing"
 
 
-def slowly(target: Target, first: bytes, drop: bytes) -> Iterator[str]:
+def crowd(count: int, first: bytes, drop: bytes = b"") -> Callable[[Target], Iterator[str]]:
     """Sends `first` on many connections, then `drop` on each again and again, so that none is ever silent."""
-    attackers = [Peer(target) for _ in range(20 * target.scale)]
-    try:
-        for attacker in attackers:
-            attacker.send(first)
-        for attacker in attackers:
-            deadline = time.monotonic() + WAIT_SECONDS
-            found = "nothing"
-            while found == "nothing" and time.monotonic() < deadline:
-                for other in attackers:
-                    other.send(drop)
-                found = attacker.outcome(0.1)
-            yield found
-    finally:
-        for attacker in attackers:
-            attacker.close()
+
+    def run(target: Target) -> Iterator[str]:
+        with ExitStack() as stack:
+            attackers = [stack.enter_context(Peer(target)) for _ in range(count * target.scale)]
+            for attacker in attackers:
+                attacker.send(first)
+            for attacker in attackers:
+                deadline = time.monotonic() + WAIT_SECONDS
+                found = "nothing"
+                while found == "nothing" and time.monotonic() < deadline:
+                    for other in attackers if drop else ():
+                        other.send(drop)
+                    found = attacker.outcome(0.1 if drop else WAIT_SECONDS)
+                yield found
+
+    return run
 
 
-def slow_headers(target: Target) -> Iterator[str]:
-    return slowly(target, frame(HEADERS, END_STREAM, 1, block()), frame(CONTINUATION, 0, 1, field(b"a", b"b")))
-
-
-def slow_bodies(target: Target) -> Iterator[str]:
-    return slowly(target, frame(HEADERS, END_HEADERS, 1, block()), frame(DATA, 0, 1, b"{"))
-
-
-def kept_blocks(target: Target) -> Iterator[str]:
-    """Field blocks that stop one byte before the end of a field as long as is taken, and go no further."""
+def kept_block() -> bytes:
+    """A field block that stops one byte before the end of a field as long as is taken, and goes no further."""
     long = block() + b"\x00\x01x" + integer(31_900, 7)
     beginning = frame(HEADERS, 0, 1, long) + frame(CONTINUATION, 0, 1, b"v" * 16_000)
-    return kept(target, beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899))
-
-
-def kept_frames(target: Target) -> Iterator[str]:
-    """GOAWAY frames as long as frames may be, of which the last byte never comes."""
-    return kept(target, frame(GOAWAY, payload=bytes(16_384))[:-1])
-
-
-def kept(target: Target, beginning: bytes) -> Iterator[str]:
-    attackers = [Peer(target) for _ in range(200 * target.scale)]
-    try:
-        for attacker in attackers:
-            attacker.send(beginning)
-        for attacker in attackers:
-            yield attacker.outcome()
-    finally:
-        for attacker in attackers:
-            attacker.close()
+    return beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899)
 
 
 def unacknowledged_settings(target: Target) -> Iterator[str]:
-    for _ in range(3 * target.scale):
-        attacker = Peer(target, acknowledges=False)
-        yield attacker.outcome()
-        attacker.close()
+    return (attacker.outcome() for attacker in peers(target, acknowledges=False))
 
 
 def key_updates(target: Target) -> Iterator[str]:
@@ -335,81 +270,93 @@ def client_hello() -> bytes:
     return outgoing.read()
 
 
+def ending(connection: socket.socket) -> str:
+    """How a connection ends on which nothing more is said."""
+    connection.settimeout(WAIT_SECONDS)
+    try:
+        while connection.recv(65536):
+            pass
+    except TimeoutError:
+        return "nothing"
+    except OSError:
+        pass
+    return "closed"
+
+
 def half_open(target: Target) -> Iterator[str]:
     """Connections that say nothing, or break off within the handshake or the preface."""
     hello = client_hello()
     beginnings = (hello, hello, hello, hello[:11], hello[:3], b"") if target.ca else (b"", b"PRI * HT")
-    sockets = []
-    try:
+    with ExitStack() as stack:
+        sockets = []
         for index in range(500 * target.scale):
-            sockets.append(target.connect())
+            sockets.append(stack.enter_context(target.connect()))
             # The gateway may end the oldest while more come.
             with suppress(OSError):
                 sockets[-1].sendall(beginnings[index % len(beginnings)])
-        for each in sockets:
-            each.settimeout(WAIT_SECONDS)
-            try:
-                while each.recv(65536):
-                    pass
-                yield "closed"
-            except TimeoutError:
-                yield "nothing"
-            except OSError:
-                yield "closed"
-    finally:
-        for each in sockets:
-            each.close()
+        yield from map(ending, sockets)
 
 
 def garbage(target: Target) -> Iterator[str]:
     """Noise in place of the handshake, of the preface, and of frames."""
     source = random.Random(1)
-    for number in range(20 * target.scale):
+    for index in range(20 * target.scale):
         noise = source.randbytes(4096)
-        if number % 2:
-            with peer(target, opening=PREFACE if number % 4 == 1 else b"") as attacker:
-                attacker.send(frame(SETTINGS) + noise * 8 if number % 4 == 1 else b"PRI * HTTP/1.0\r\n\r\n" + noise)
+        if index % 2:
+            with Peer(target, opening=PREFACE if index % 4 == 1 else b"") as attacker:
+                attacker.send(frame(SETTINGS) + noise * 8 if index % 4 == 1 else b"PRI * HTTP/1.0\r\n\r\n" + noise)
                 found = attacker.outcome()
                 yield "closed" if found.startswith("GOAWAY") else found
             continue
         with target.connect() as attacker:
-            try:
+            with suppress(OSError):
                 attacker.sendall(noise)
-                while attacker.recv(65536):
-                    pass
-                yield "closed"
-            except TimeoutError:
-                yield "nothing"
-            except OSError:
-                yield "closed"
+            yield ending(attacker)
 
 
+# One entry as large as the table allows, then thousands of references to it of one byte each, as fields.
 BOMB = bytes([0x40, 1]) + b"x" + integer(4000, 7) + b"v" * 4000 + bytes([0xBE]) * 10_000
+OPEN, TRAILER = frame(HEADERS, END_HEADERS, 1, block()), field(b"a", b"b")
+CONTINUED = frame(CONTINUATION, 0, 1, TRAILER)
 CALM = (f"GOAWAY {ENHANCE_YOUR_CALM}", "closed")
-OPEN = frame(HEADERS, END_HEADERS, 1, block())
+RESET = (f"RST_STREAM {ENHANCE_YOUR_CALM}",)
 ATTACKS = [
-    Attack("rapid-reset", rapid_reset, CALM),
-    Attack("made-you-reset", made_resets, CALM),
-    Attack("continuation-flood", continuations, CALM),
-    Attack("endless-trailers", endless_trailers, CALM),
-    Attack("trailers-again", trailers_again, (f"RST_STREAM {PROTOCOL_ERROR}", *CALM)),
-    Attack("settings-flood", lambda target: flood(target, lambda _: frame(SETTINGS)), CALM),
-    Attack("ping-flood", lambda target: flood(target, lambda _: frame(PING, payload=bytes(8))), CALM),
-    Attack("priority-flood", lambda target: flood(target, lambda _: frame(PRIORITY, 0, 1, bytes(5))), CALM),
-    Attack("empty-data-flood", lambda target: flood(target, lambda _: frame(DATA, 0, 1), OPEN), CALM),
     Attack(
-        "window-update-flood",
-        lambda target: flood(target, lambda _: frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1))),
+        "rapid-reset",
+        flood(lambda index: request(index * 2 + 1) + frame(RST_STREAM, 0, index * 2 + 1, number(CANCEL))),
         CALM,
     ),
-    Attack("hpack-bomb", hpack_bomb, (f"RST_STREAM {ENHANCE_YOUR_CALM}",)),
-    Attack("trailer-bomb", trailer_bomb, (f"RST_STREAM {ENHANCE_YOUR_CALM}",)),
-    Attack("zero-window", zero_window, (f"RST_STREAM {CANCEL}",)),
+    Attack("made-you-reset", made_resets, CALM),
+    Attack("continuation-flood", flood(lambda _: CONTINUED, frame(HEADERS, 0, 1, block())), CALM),
+    Attack("endless-trailers", flood(lambda _: CONTINUED, OPEN + frame(HEADERS, END_STREAM, 1, TRAILER)), CALM),
+    Attack("trailers-again", trailers_again, (f"RST_STREAM {PROTOCOL_ERROR}", *CALM)),
+    Attack("settings-flood", flood(lambda _: frame(SETTINGS)), CALM),
+    Attack("ping-flood", flood(lambda _: frame(PING, payload=bytes(8))), CALM),
+    Attack("priority-flood", flood(lambda _: frame(PRIORITY, 0, 1, bytes(5))), CALM),
+    Attack("empty-data-flood", flood(lambda _: frame(DATA, 0, 1), OPEN), CALM),
+    Attack("window-update-flood", flood(lambda _: frame(WINDOW_UPDATE, 0, 0, number(1))), CALM),
+    Attack("hpack-bomb", some(lambda stream: request(stream, more=BOMB), 50), RESET),
+    Attack(
+        "trailer-bomb",
+        some(
+            lambda stream: frame(HEADERS, END_HEADERS, stream, block())
+            + frame(HEADERS, END_STREAM | END_HEADERS, stream, BOMB),
+            50,
+        ),
+        RESET,
+    ),
+    # Asks for hundreds of answers with a body, and leaves no room for any.
+    Attack(
+        "zero-window",
+        some(lambda stream: request(stream, b"/v1/none", b"GET"), 500, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0)),
+        (f"RST_STREAM {CANCEL}",),
+    ),
     Attack("unread-answers", unread, ("closed",)),
-    Attack("slow-headers", slow_headers, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
-    Attack("slow-bodies", slow_bodies, (f"RST_STREAM {CANCEL}",)),
-    Attack("kept-blocks", kept_blocks, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
-    Attack("kept-frames", kept_frames, (f"GOAWAY {ENHANCE_YOUR_CALM}",)),
+    Attack("slow-headers", crowd(20, frame(HEADERS, END_STREAM, 1, block()), CONTINUED), CALM[:1]),
+    Attack("slow-bodies", crowd(20, OPEN, frame(DATA, 0, 1, b"{")), (f"RST_STREAM {CANCEL}",)),
+    Attack("kept-blocks", crowd(200, kept_block()), CALM[:1]),
+    # GOAWAY frames as long as frames may be, of which the last byte never comes.
+    Attack("kept-frames", crowd(200, frame(GOAWAY, payload=bytes(16_384))[:-1]), CALM[:1]),
     Attack("unacknowledged-settings", unacknowledged_settings, (f"GOAWAY {SETTINGS_TIMEOUT}",)),
     Attack("key-updates", key_updates, CALM, ("tls",)),
     Attack("half-open", half_open, ("closed",)),

@@ -1,11 +1,12 @@
-// Workers that answer every wake at once, light enough to keep a gateway busy: raw HTTP/2 in cleartext, one connection
-// and one stream of wakes each, one thread for all of them.
+// Workers that answer every wake at once, light enough to keep a gateway busy: raw HTTP/2, one connection and one stream
+// of wakes each, one thread for all of them.
 //
-//     herd_workers PORT TOPIC STREAMS SLOTS
+//     workers PORT TOPIC STREAMS SLOTS [tls] [by-device] [lenient]
 //
+// With `tls` they trust anybody; with `by-device` each takes the wakes of the device that has its number.
 // Prints {"subscribed": ...} when all streams are open, and {"woken": ..., "answered": ...} for each byte of its input:
-// how many wakes came so far, and how many results were answered 204. It ends when its input does, and with 1 when an
-// answer is another or a connection ends.
+// how many wakes came so far, and how many results were answered 204. It ends when its input does, and with 1 when a
+// connection ends or an answer is another; `lenient` takes any answer to a result.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@
 
 enum { DATA, HEADERS, RST_STREAM = 3, SETTINGS, PING = 6, GOAWAY };
 enum { END_STREAM = 1, ACK = 1, END_HEADERS = 4 };
-enum { FRAME_HEAD_BYTES = 9, READ_BYTES = 1 << 17, WAKE_DIGITS = 32, STREAMS_MAX = 1024, PATH_BYTES_MAX = 120 };
+enum { FRAME_HEAD_BYTES = 9, READ_BYTES = 1 << 17, WAKE_DIGITS = 32, STREAMS_MAX = 1024, PATH_BYTES_MAX = 254 };
 
 typedef struct {
     char *bytes;
@@ -33,6 +35,8 @@ typedef struct {
 
 typedef struct {
     int socket;
+    // None in cleartext.
+    SSL *tls;
     uint32_t next_stream;
     // What was received and not taken apart yet; events whose end has not come; what is to be sent.
     Buffer received, text, sent;
@@ -42,9 +46,10 @@ static const char result[] = "{\"result\":\"newData\"}";
 static Worker workers[STREAMS_MAX];
 static char authority[32];
 static long subscribed, woken, answered, streams;
+static bool is_tls, is_by_device, is_lenient;
 
 _Noreturn static void fail(const char *what) {
-    fprintf(stderr, "herd_workers: %s (%s)\n", what, strerror(errno));
+    fprintf(stderr, "workers: %s (%s)\n", what, strerror(errno));
     exit(1);
 }
 
@@ -73,29 +78,47 @@ static void frame(Buffer *out, uint8_t kind, uint8_t flags, uint32_t stream, con
     append(out, payload, count);
 }
 
-// HEADERS with :method and :scheme by their place in the static table, the others as literals that nobody keeps
-// (RFC 7541 §6.1, §6.2.2).
+// A field whose name has an index below 15, of fewer than 255 bytes, which nobody keeps (RFC 7541 §5.1, §6.2.2).
+static size_t literal(uint8_t *block, uint8_t name, const char *value, size_t count) {
+    size_t place = 0;
+    block[place++] = name;
+    block[place++] = (uint8_t)(count < 127 ? count : 127);
+    if (count >= 127) block[place++] = (uint8_t)(count - 127);
+    memcpy(block + place, value, count);
+    return place + count;
+}
+
+// HEADERS with :method and :scheme by their place in the static table (RFC 7541 §6.1).
 static void request(Worker *worker, uint8_t method, const char *path, size_t path_count, uint8_t flags) {
-    uint8_t block[300];
-    const size_t authority_count = strlen(authority);
-    size_t count = 0;
-    block[count++] = 0x80 | method;
-    block[count++] = 0x80 | 6;
-    block[count++] = 4;
-    block[count++] = (uint8_t)path_count;
-    memcpy(block + count, path, path_count);
-    count += path_count;
-    block[count++] = 1;
-    block[count++] = (uint8_t)authority_count;
-    memcpy(block + count, authority, authority_count);
-    count += authority_count;
+    uint8_t block[320] = {0x80 | method, 0x80 | (is_tls ? 7 : 6)};
+    size_t count = 2;
+    count += literal(block + count, 4, path, path_count);
+    count += literal(block + count, 1, authority, strlen(authority));
     frame(&worker->sent, HEADERS, END_HEADERS | flags, worker->next_stream, block, (uint32_t)count);
+}
+
+// Bytes of a connection, or none: it has ended (0), or there is nothing to do now (-1, EAGAIN).
+static ssize_t take(Worker *worker, char *room, size_t count) {
+    if (!worker->tls) return read(worker->socket, room, count);
+    const int taken = SSL_read(worker->tls, room, (int)count);
+    if (taken > 0) return taken;
+    errno = EAGAIN;
+    return SSL_get_error(worker->tls, taken) == SSL_ERROR_WANT_READ ? -1 : 0;
+}
+
+static ssize_t give(Worker *worker, const char *bytes, size_t count) {
+    if (!worker->tls) return write(worker->socket, bytes, count);
+    const int given = SSL_write(worker->tls, bytes, (int)count);
+    if (given > 0) return given;
+    const int error = SSL_get_error(worker->tls, given);
+    errno = error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ ? EAGAIN : EPIPE;
+    return -1;
 }
 
 static void flush(Worker *worker) {
     size_t sent = 0;
     while (sent < worker->sent.count) {
-        const ssize_t count = write(worker->socket, worker->sent.bytes + sent, worker->sent.count - sent);
+        const ssize_t count = give(worker, worker->sent.bytes + sent, worker->sent.count - sent);
         if (count < 0 && errno == EAGAIN) break;
         if (count < 0) fail("a connection takes nothing more");
         sent += (size_t)count;
@@ -133,7 +156,7 @@ static void take_head(uint32_t stream, const uint8_t *block, size_t count) {
         subscribed++;
     } else if (count > 0 && stream != 1 && *block == 0x89) {
         answered++;
-    } else {
+    } else if (stream == 1 || !is_lenient) {
         fail("a request was refused");
     }
 }
@@ -167,7 +190,7 @@ static void take_frames(Worker *worker) {
     take_events(worker);
 }
 
-static void begin(Worker *worker, int port, const char *topic, int slots) {
+static void begin(Worker *worker, SSL_CTX *context, int port, const char *topic, int slots) {
     const struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
@@ -175,11 +198,20 @@ static void begin(Worker *worker, int port, const char *topic, int slots) {
     // No table of fields, and windows that hold all there is to come.
     static const uint8_t settings[] = {0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0x7F, 0xFF, 0xFF, 0xFF};
     static const uint8_t window[] = {0x7F, 0xFF, 0, 0};
-    char path[200];
-    const int count = snprintf(path, sizeof path, "/v1/topics/%s/wakes?slots=%d&name=bench", topic, slots);
+    char path[PATH_BYTES_MAX + 1];
+    int count = snprintf(path, sizeof path, "/v1/topics/%s/wakes?slots=%d&name=bench", topic, slots);
+    if (is_by_device)
+        count += snprintf(path + count, sizeof path - (size_t)count, "&device=%064lx", (long)(worker - workers));
     worker->socket = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(worker->socket, (const struct sockaddr *)&address, sizeof address)) fail("no connection");
     setsockopt(worker->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (is_tls) {
+        worker->tls = SSL_new(context);
+        SSL_set_alpn_protos(worker->tls, (const uint8_t *)"\2h2", 3);
+        SSL_set_fd(worker->tls, worker->socket);
+        if (SSL_connect(worker->tls) != 1) fail("no handshake");
+        SSL_set_mode(worker->tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    }
     fcntl(worker->socket, F_SETFL, O_NONBLOCK);
     worker->next_stream = 1;
     append(&worker->sent, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
@@ -192,49 +224,59 @@ static void begin(Worker *worker, int port, const char *topic, int slots) {
 }
 
 static void serve(Worker *worker) {
+    static char room[READ_BYTES];
     for (;;) {
-        char *room = extend(&worker->received, READ_BYTES);
-        const ssize_t count = read(worker->socket, room, READ_BYTES);
-        worker->received.count -= READ_BYTES - (size_t)(count > 0 ? count : 0);
+        const ssize_t count = take(worker, room, READ_BYTES);
         if (count == 0) fail("a connection has ended");
         if (count < 0 && errno != EAGAIN) fail("a connection gives nothing more");
-        if (count < READ_BYTES) break;
+        if (count < 0) break;
+        append(&worker->received, room, (size_t)count);
     }
     take_frames(worker);
     flush(worker);
 }
 
+// Serves what is ready; false when the input has ended.
+static bool serve_events(int poll, int milliseconds) {
+    struct epoll_event events[64];
+    const int ready = epoll_wait(poll, events, 64, milliseconds);
+    for (int index = 0; index < ready; index++) {
+        char question;
+        if (events[index].data.ptr) {
+            serve(events[index].data.ptr);
+        } else if (read(0, &question, 1) == 1) {
+            printf("{\"woken\": %ld, \"answered\": %ld}\n", woken, answered);
+        } else {
+            return false;
+        }
+    }
+    fflush(stdout);
+    return true;
+}
+
 int main(int count, char **words) {
-    if (count != 5) return 64;
+    if (count < 5) return 64;
+    for (int word = 5; word < count; word++) {
+        is_tls |= !strcmp(words[word], "tls");
+        is_by_device |= !strcmp(words[word], "by-device");
+        is_lenient |= !strcmp(words[word], "lenient");
+    }
     const int port = atoi(words[1]), slots = atoi(words[4]);
-    bool is_told = false;
+    SSL_CTX *const context = SSL_CTX_new(TLS_client_method());
     const int poll = epoll_create1(0);
     streams = atol(words[3]);
     if (streams < 1 || streams > STREAMS_MAX) return 64;
     snprintf(authority, sizeof authority, "127.0.0.1:%d", port);
     epoll_ctl(poll, EPOLL_CTL_ADD, 0, &(struct epoll_event){.events = EPOLLIN, .data.ptr = NULL});
     for (long number = 0; number < streams; number++) {
-        begin(&workers[number], port, words[2], slots);
+        begin(&workers[number], context, port, words[2], slots);
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &workers[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, workers[number].socket, &event);
+        // A gateway does not wait for ever for the first answers to its settings.
+        if (!serve_events(poll, 0)) return 0;
     }
-    for (;;) {
-        struct epoll_event events[64];
-        const int ready = epoll_wait(poll, events, 64, -1);
-        for (int index = 0; index < ready; index++) {
-            char question;
-            if (events[index].data.ptr) {
-                serve(events[index].data.ptr);
-            } else if (read(0, &question, 1) == 1) {
-                printf("{\"woken\": %ld, \"answered\": %ld}\n", woken, answered);
-            } else {
-                return 0;
-            }
-        }
-        if (!is_told && subscribed == streams) {
-            printf("{\"subscribed\": %ld}\n", subscribed);
-            is_told = true;
-        }
-        fflush(stdout);
-    }
+    while (subscribed < streams)
+        if (!serve_events(poll, -1)) return 0;
+    printf("{\"subscribed\": %ld}\n", subscribed);
+    while (serve_events(poll, -1)) continue;
 }
