@@ -10,19 +10,16 @@ their bodies, so that they are open together. A line is an event:
 """
 
 import collections
-import socket
-import ssl
 import sys
 
-import h2.config
 import h2.connection
 import h2.errors
 import h2.events
 import h2.settings
 
-BODY = b'{"aps":{"content-available":1}}'
+from session import BODY, Session, status_of
+
 address, ca, certificate, topic, *rounds = sys.argv[1:]
-host, port = address.rsplit(":", 1)
 
 
 class Unlimited(h2.connection.H2Connection):
@@ -33,74 +30,55 @@ class Unlimited(h2.connection.H2Connection):
         return 0
 
 
-def connect():
-    plain = socket.create_connection((host, int(port)), timeout=15)
-    if ca == "-":
-        return plain
-    context = ssl.create_default_context(cafile=ca)
-    if certificate != "-":
-        context.load_cert_chain(certificate)
-    return context.wrap_socket(plain, server_hostname=host)
+def given(word):
+    return None if word == "-" else word
 
 
-with connect() as connection:
-    session = Unlimited(config=h2.config.H2Configuration(header_encoding="utf-8"))
-    session.initiate_connection()
-    connection.sendall(session.data_to_send())
-    limit = None
+session = Session(address, given(ca), given(certificate), alpn=None, kind=Unlimited)
+limit = None
 
-    def receive():
-        """Takes what comes next, and gives the answers and resets in it, by stream."""
-        global limit
-        received = connection.recv(65536)
-        assert received, "the gateway closed the connection"
-        ended = {}
-        for event in session.receive_data(received):
-            if isinstance(event, h2.events.RemoteSettingsChanged):
-                changed = event.changed_settings.get(h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS)
-                if changed:
-                    limit = changed.new_value
-                    print("limit", limit, flush=True)
-            elif isinstance(event, h2.events.ResponseReceived):
-                ended[event.stream_id] = f"answered {dict(event.headers)[':status']}"
-            elif isinstance(event, h2.events.StreamReset):
-                assert event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM, event
-                ended[event.stream_id] = "refused"
-        connection.sendall(session.data_to_send())
-        return ended
 
-    def open_stream(method, path, fields, has_body):
-        stream = session.get_next_available_stream_id()
-        head = [(":method", method), (":scheme", "https"), (":authority", f"{host}:{port}"), (":path", path)]
-        session.send_headers(stream, head + fields, end_stream=not has_body)
-        return stream
+def receive():
+    """Takes what comes next, and gives the answers and resets in it, by stream."""
+    global limit
+    events = session.receive()
+    assert events is not None, "the gateway closed the connection"
+    ended = {}
+    for event in events:
+        if isinstance(event, h2.events.RemoteSettingsChanged):
+            changed = event.changed_settings.get(h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS)
+            if changed:
+                limit = changed.new_value
+                print("limit", limit, flush=True)
+        elif isinstance(event, h2.events.ResponseReceived):
+            ended[event.stream_id] = f"answered {status_of(event)}"
+        elif isinstance(event, h2.events.StreamReset):
+            assert event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM, event
+            ended[event.stream_id] = "refused"
+    session.flush()
+    return ended
 
-    def push(count, token=None):
-        fields = [("apns-topic", topic), ("apns-push-type", "background"), ("apns-priority", "5")]
-        if token:
-            fields.append(("authorization", f"bearer {token}"))
-        paths = [f"/3/device/{number + 1:064x}" for number in range(int(count))]
-        streams = [open_stream("POST", path, fields, has_body=True) for path in paths]
-        connection.sendall(session.data_to_send())
-        for stream in streams:
-            session.send_data(stream, BODY, end_stream=True)
-        connection.sendall(session.data_to_send())
-        return streams
 
-    def subscribe():
-        stream = open_stream("GET", f"/v1/topics/{topic}/wakes?slots=1", [], has_body=False)
-        connection.sendall(session.data_to_send())
-        return [stream]
+def push(count, token=None):
+    fields = [("authorization", f"bearer {token}")] if token else []
+    streams = {session.push(f"{number + 1:064x}", topic, *fields, body=None) for number in range(int(count))}
+    session.flush()
+    for stream in streams:
+        session.h2.send_data(stream, BODY, end_stream=True)
+    return streams
 
-    while limit is None:
-        receive()
-    for each in rounds:
-        waiting = set(subscribe() if each == "subscribe" else push(*each.split(":")))
-        outcomes = {}
-        while waiting:
-            ended = receive()
-            outcomes.update(ended)
-            waiting -= ended.keys()
-        for outcome, count in sorted(collections.Counter(outcomes.values()).items()):
-            what, _, status = outcome.partition(" ")
-            print(f"{what} {count} {status}".strip(), flush=True)
+
+while limit is None:
+    receive()
+for each in rounds:
+    is_push = each != "subscribe"
+    waiting = push(*each.split(":")) if is_push else {session.request("GET", f"/v1/topics/{topic}/wakes?slots=1")}
+    session.flush()
+    outcomes = {}
+    while waiting:
+        ended = receive()
+        outcomes.update(ended)
+        waiting -= ended.keys()
+    for outcome, count in sorted(collections.Counter(outcomes.values()).items()):
+        what, _, status = outcome.partition(" ")
+        print(f"{what} {count} {status}".strip(), flush=True)
