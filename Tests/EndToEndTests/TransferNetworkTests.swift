@@ -112,7 +112,7 @@ final class TransferNetworkTests: TransferScene {
     func endings() throws {
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
         let certificate = try self.server.authority.issue("/CN=127.0.0.1", extensions: extensions)
-        let ending = try self.script("ending_server.py", [certificate])
+        let ending = try self.script("faulty_server.py", [certificate])
         let ports = try #require(try ending.line()).split(separator: " ")
         let size = 400_000
         let whole = Data((0..<size).map { UInt8(ascii: "0") + UInt8($0 % 10) })
@@ -123,7 +123,7 @@ final class TransferNetworkTests: TransferScene {
             ("https", "chunked", 2), ("https", "length", 2), ("https", "abrupt", 2),
         ]
         for (scheme, way, attempts) in ways {
-            let url = "\(scheme)://127.0.0.1:\(ports[scheme == "http" ? 0 : 1])/\(way)/\(size)"
+            let url = "\(scheme)://127.0.0.1:\(ports[scheme == "http" ? 0 : 2])/\(way)/\(size)"
             let id = try agent.add(Self.session, url)
             let end = try agent.eventually("an end of \(url)", Self.session, id) { $0["endedAt"] is Int }
             #expect(end["state"] as? String == "finished", "\(end)")

@@ -276,7 +276,7 @@ private final class FaultyServer {
         let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/faulty_server.py").path
         self.process = try ChildProcess("python3", [path, certificate], isInputOpen: true)
         let ports = try self.process.line()?.split(separator: " ") ?? []
-        guard ports.count == 2 else {
+        guard ports.count == 3 else {
             throw ChildProcess.Failure(description: "the server did not start: \(self.process.errors)")
         }
         (self.base, self.http2) = ("http://127.0.0.1:\(ports[0])", "https://127.0.0.1:\(ports[1])")

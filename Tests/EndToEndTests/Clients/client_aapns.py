@@ -10,8 +10,9 @@ from scenes import Answer, Client, play, refused, settings
 class AapnsClient(Client):
     without_answer = (errors.Closed, errors.Timeout, errors.StreamReset, OSError)
 
-    def __init__(self, apns):
-        self.apns = apns
+    async def begin(self):
+        server = Server(settings.certificate, settings.host, port=settings.port, ca_file=settings.ca)
+        self.apns = await server.create_client()
 
     async def attempt(self, device):
         # It has no push without an alert; content-available goes beside it.
@@ -26,9 +27,4 @@ class AapnsClient(Client):
         await self.apns.close()
 
 
-async def make():
-    server = Server(settings.certificate, settings.host, port=settings.port, ca_file=settings.ca)
-    return AapnsClient(await server.create_client())
-
-
-play(make)
+play(AapnsClient)

@@ -40,8 +40,4 @@ class AioapnsClient(Client):
         self.apns.pool.close()
 
 
-async def make():
-    return AioapnsClient()
-
-
-play(make)
+play(AioapnsClient)

@@ -13,16 +13,16 @@ import kalyke.exceptions
 from scenes import Answer, Client, play, refused, settings
 
 
-class LocalClient(kalyke.ApnsClient):
-    @property
-    def _base_url(self):
-        return f"https://{settings.host}:{settings.port}"
+class Local:
+    _base_url = f"https://{settings.host}:{settings.port}"
 
 
-class LocalCertificateClient(kalyke.VoIPCertificateClient):
-    @property
-    def _base_url(self):
-        return f"https://{settings.host}:{settings.port}"
+class LocalClient(Local, kalyke.ApnsClient):
+    pass
+
+
+class LocalCertificateClient(Local, kalyke.VoIPCertificateClient):
+    pass
 
 
 class KalykeClient(Client):
@@ -56,10 +56,6 @@ class KalykeClient(Client):
         return Answer(200)
 
 
-async def make():
-    return KalykeClient()
-
-
 # The library's client trusts what OpenSSL trusts, which this names.
 os.environ["SSL_CERT_FILE"] = settings.ca
-play(make)
+play(KalykeClient)

@@ -69,8 +69,4 @@ class PyAPNs2Client(Client):
         return [Answer(200) if results[each] == "Success" else refused(results[each]) for each in devices]
 
 
-async def make():
-    return PyAPNs2Client()
-
-
-play(make)
+play(PyAPNs2Client)

@@ -45,8 +45,4 @@ class PyapnsClient(Client):
         await self.client.close()
 
 
-async def make():
-    return PyapnsClient()
-
-
-play(make)
+play(PyapnsClient)

@@ -12,6 +12,7 @@ A line of standard input, or its end, says that what the scene `gone` or `back` 
 A line is {"scene": ..., "faults": [...]}: everything that should not be, and nothing when all is well.
 """
 
+import functools
 import http.server
 import json
 import re
@@ -36,7 +37,6 @@ class Watcher:
         page.on("pageerror", lambda error: self.note(f"thrown: {error}"))
         page.on("request", self.requested)
 
-    # What the browser itself logs of answers and connections that the scene brings about.
     expected = ()
 
     def note(self, fault):
@@ -58,14 +58,35 @@ def open_page(browser, scheme="light", width=1440, height=900, **options):
     return page, watcher
 
 
+def wait_for_ready(page):
+    expect(page.locator("#status-text")).to_have_text("Ready")
+
+
 def wait_for_life(page):
     wait_for_ready(page)
     expect(page.locator("#topics table")).to_be_visible()
     expect(page.locator("#workers table")).to_be_visible()
 
 
-def wait_for_ready(page):
-    expect(page.locator("#status-text")).to_have_text("Ready")
+PHONE = {"width": 390, "height": 844, "has_touch": True, "reduced_motion": "reduce"}
+
+
+def scene(wait=wait_for_life, expected=(), **options):
+    """A function of a page and its watcher as a scene: it gets the page when `wait` returns. `expected` are words in
+    what the browser itself may log."""
+
+    def make(play):
+        def played(browser):
+            page, watcher = open_page(browser, **options)
+            watcher.expected = expected
+            if wait:
+                wait(page)
+            play(page, watcher)
+            return watcher.faults
+
+        return played
+
+    return make
 
 
 ENDLESS = "document.getAnimations().some((one) => one.effect.getComputedTiming().iterations === Infinity)"
@@ -104,16 +125,9 @@ def look(browser, name, **options):
     return watcher.faults
 
 
-def light(browser):
-    return look(browser, "light")
-
-
-def dark(browser):
-    return look(browser, "dark", scheme="dark")
-
-
-def phone(browser):
-    return look(browser, "phone", width=390, height=844, has_touch=True, reduced_motion="reduce")
+light = functools.partial(look, name="light")
+dark = functools.partial(look, name="dark", scheme="dark")
+phone = functools.partial(look, name="phone", **PHONE)
 
 
 # The controls that a scene has used, by their names.
@@ -129,12 +143,10 @@ def use(locator, action="click", *arguments):
     getattr(locator, action)(*arguments)
 
 
-def controls(browser):
+# A simulated launch while a wake is in flight is 409, an unknown device 404: the browser logs both.
+@scene(expected=("status of 404", "status of 409", "status of 400"))
+def controls(page, watcher):
     """Every control, by pointer and by keyboard, does what it says."""
-    page, watcher = open_page(browser)
-    # A simulated launch while a wake is in flight is 409, an unknown device 404: the browser logs both.
-    watcher.expected = ("status of 404", "status of 409", "status of 400")
-    wait_for_life(page)
     theme = page.locator("#theme")
     for name in ("light", "dark", "auto"):
         use(theme)
@@ -168,7 +180,6 @@ def controls(browser):
     watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
     page.keyboard.press("Escape")
     expect(page.locator("#inspector")).to_be_hidden()
-    return watcher.faults
 
 
 def search(page):
@@ -233,8 +244,7 @@ def test_push(page):
 
 def tasks(browser):
     """What waits and runs is shown and found; it is launched, expired and cancelled; its texts are never markup."""
-    faults = look(browser, "tasks-dark", scheme="dark")
-    faults += look(browser, "tasks-phone", width=390, height=844, has_touch=True, reduced_motion="reduce")
+    faults = look(browser, "tasks-dark", scheme="dark") + look(browser, "tasks-phone", **PHONE)
     page, watcher = open_page(browser)
     watcher.faults += faults
     wait_for_life(page)
@@ -363,11 +373,14 @@ def ask(method, path, body=None, url=None):
 def cards(browser):
     """A continued task has a card from its start to its end: progress, rate, time left, stall, cancellation, expiry."""
     title, subtitle = "<b>Export</b>", "<img src=x onerror=alert(1)>"
-    page, watcher = open_page(browser, width=1400, height=900)
-    small, small_watcher = open_page(browser, scheme="dark", width=390, height=844, has_touch=True)
-    dark_page, dark_watcher = open_page(browser, scheme="dark", width=1400, height=900)
-    slim, slim_watcher = open_page(browser, width=390, height=844, has_touch=True)
-    others = [(dark_page, dark_watcher, "cards-dark"), (slim, slim_watcher, "cards-phone-light")]
+    phone_size = {"width": 390, "height": 844, "has_touch": True}
+    seen = {
+        "cards": open_page(browser, width=1400, height=900),
+        "cards-phone": open_page(browser, scheme="dark", **phone_size),
+        "cards-dark": open_page(browser, scheme="dark", width=1400, height=900),
+        "cards-phone-light": open_page(browser, **phone_size),
+    }
+    page, watcher = seen["cards"]
     wait_for_ready(page)
     expect(page.locator("#running")).to_be_hidden()
     wake = submit("com.example.export", title)
@@ -383,10 +396,7 @@ def cards(browser):
     expect(card).to_contain_text("40 of 100, 40 %")
     expect(card).to_contain_text(re.compile(r"[\d.]+/s.*\d+:\d\d left"))
     expect(card.locator(".subtitle")).to_have_text(subtitle)
-    expect(small.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
-    check(page, watcher, "cards")
-    check(small, small_watcher, "cards-phone")
-    for other, other_watcher, name in others:
+    for name, (other, other_watcher) in seen.items():
         expect(other.locator(".card").get_by_role("progressbar")).to_have_attribute("aria-valuenow", "40")
         check(other, other_watcher, name)
     if page.locator("main :is(b, img)").filter(has_text="Export").count() + page.locator("main img").count() > 0:
@@ -394,7 +404,7 @@ def cards(browser):
     # One that does not advance is told from those that do, and says when it ends of it.
     expect(card).to_contain_text("stalled")
     expect(card).to_contain_text("to its deadline")
-    for other, other_watcher, name in [(small, small_watcher, "cards-phone"), *others]:
+    for name, (other, other_watcher) in list(seen.items())[1:]:
         expect(other.locator(".card")).to_contain_text("stalled")
         check(other, other_watcher, f"{name}-stalled")
     cancel = page.get_by_role("button", name=f"Cancel {title}")
@@ -416,7 +426,7 @@ def cards(browser):
     ask("POST", f"/v1/devices/{settings.device}/tasks/com.example.export/simulate-expiration")
     expect(card).to_contain_text("Import: expired.")
     expect(page.locator("#running")).to_be_hidden()
-    return watcher.faults + small_watcher.faults + dark_watcher.faults + slim_watcher.faults
+    return [fault for _, each in seen.values() for fault in each.faults]
 
 
 def pages(browser):
@@ -477,10 +487,9 @@ def tab_to(page, locator):
     raise AssertionError(f"{locator} is not reached by the key Tab")
 
 
-def token(browser):
+@scene(wait=None, expected=("status of 401", "status of 403"))
+def token(page, watcher):
     """The page asks for a token, says why a bad one is refused, and works with a good one; it survives a reload."""
-    page, watcher = open_page(browser)
-    watcher.expected = ("status of 401", "status of 403")
     dialog = page.locator("#token-dialog")
     expect(dialog).to_be_visible()
     check(page, watcher, "token")
@@ -489,20 +498,19 @@ def token(browser):
     expect(page.locator("#token-reason")).to_contain_text("no bearer token of this gateway")
     page.get_by_label("Operator token").fill(settings.operator)
     page.keyboard.press("Enter")
-    expect(page.locator("#status-text")).to_have_text("Ready")
+    wait_for_ready(page)
     expect(dialog).to_be_hidden()
     page.reload()
-    expect(page.locator("#status-text")).to_have_text("Ready")
+    wait_for_ready(page)
     expect(dialog).to_be_hidden()
-    return watcher.faults
 
 
-def gone(browser):
+LOST = ("CONNECTION_REFUSED", "INCOMPLETE_CHUNKED_ENCODING", "CONNECTION_RESET", "EMPTY_RESPONSE", "SOCKET_NOT_CONNECTED")
+
+
+@scene(expected=[f"ERR_{what}" for what in LOST])
+def gone(page, watcher):
     """The gateway is killed: the page says so, and shows what it had; it comes back by itself."""
-    page, watcher = open_page(browser)
-    watcher.expected = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
-                        "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED")
-    wait_for_life(page)
     say("alive", [])
     sys.stdin.readline()
     expect(page.locator("#status-text")).to_have_text("No connection")
@@ -511,9 +519,8 @@ def gone(browser):
     check(page, watcher, "gone")
     say("gone", watcher.faults)
     sys.stdin.readline()
-    expect(page.locator("#status-text")).to_have_text("Ready")
+    wait_for_ready(page)
     expect(page.locator("#notice")).to_be_hidden()
-    return watcher.faults
 
 
 # Kept when the page is back where it was scrolled to.
@@ -525,11 +532,9 @@ SCROLLED_BACK = """
 """
 
 
-def addresses(browser):
+@scene(expected=("status of 404", "status of 400"), height=600)
+def addresses(page, watcher):
     """The address says what is shown: it can be sent, Back and Forward work, and the header covers nothing."""
-    page, watcher = open_page(browser, height=600)
-    watcher.expected = ("status of 404", "status of 400")
-    wait_for_life(page)
     place = page.locator("#workers-title")
     page.evaluate("document.getElementById('workers-title').scrollIntoView()")
     uncovered(page, watcher, place)
@@ -568,7 +573,6 @@ def addresses(browser):
     expect(page.locator("#devices-topic")).to_have_value("<img src=x onerror=alert(1)>")
     if page.locator("main img").count() > 0:
         watcher.note("an address became markup")
-    return watcher.faults
 
 
 def uncovered(page, watcher, place):
@@ -579,10 +583,9 @@ def uncovered(page, watcher, place):
         watcher.note(f"the header covers {place}: {box} {header}")
 
 
-def hints(browser):
+@scene(**PHONE)
+def hints(page, watcher):
     """Where a table is wider than the page, it says that it scrolls; where it is not, it says nothing."""
-    page, watcher = open_page(browser, width=390, height=844, has_touch=True, reduced_motion="reduce")
-    wait_for_life(page)
     scroller = page.locator("#topics .scroller")
     expect(scroller.locator(".scroll-hint")).to_be_visible()
     expect(scroller).to_have_class(re.compile("more-right"))
@@ -591,13 +594,11 @@ def hints(browser):
     expect(scroller).not_to_have_class(re.compile("more-right"))
     page.set_viewport_size({"width": 1400, "height": 900})
     expect(scroller.locator(".scroll-hint")).to_be_hidden()
-    return watcher.faults
 
 
-def older(browser):
+@scene(wait=None, expected=("status of 404",))
+def older(page, watcher):
     """A gateway without the routes of lists, events and actions: one sentence says so, and the rest works."""
-    page, watcher = open_page(browser)
-    watcher.expected = ("status of 404",)
     absent = {"status": 404, "json": {"reason": "BadPath", "message": "There is nothing at this path."}}
     for path in ("devices", "pushes", "events"):
         page.route(re.compile(f"/v1/{path}(\\?.*)?$"), lambda route: route.fulfill(**absent))
@@ -616,13 +617,11 @@ def older(browser):
     expect(page.get_by_text(f"{words} show what waits")).to_be_visible()
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text(f"{words} send test pushes")).to_be_visible()
-    return watcher.faults
 
 
-def bulk(browser):
+@scene(wait=wait_for_ready)
+def bulk(page, watcher):
     """What waits for all devices of a list is dropped, once a person has seen how many those are and agreed."""
-    page, watcher = open_page(browser)
-    wait_for_ready(page)
     page.evaluate("location.hash = '#/devices?state=held'")
     opener = page.get_by_role("button", name="Drop…")
     opener.click()
@@ -636,13 +635,12 @@ def bulk(browser):
     expect(page.get_by_text("No device is like that.")).to_be_visible()
     page.get_by_role("button", name="Expire…").click()
     expect(page.get_by_role("heading", name="Expire what is in flight: 0 devices")).to_be_visible()
-    return watcher.faults
 
 
 def empty(browser):
     """A gateway that has seen nothing says what to do."""
     page, watcher = open_page(browser)
-    expect(page.locator("#status-text")).to_have_text("Ready")
+    wait_for_ready(page)
     steps = page.get_by_role("region", name="First steps")
     expect(steps.locator("pre")).to_have_count(3)
     expect(steps.locator("pre").last).to_contain_text(settings.url)
@@ -662,14 +660,12 @@ def empty(browser):
     return watcher.faults
 
 
-def loss(browser):
+@scene(wait=wait_for_ready)
+def loss(page, watcher):
     """A gateway that was started with --accept-loss says which file lacked what."""
-    page, watcher = open_page(browser)
-    wait_for_ready(page)
     for words in ("The gateway was started without what is missing.", "journal.sqlite", "is missing or damaged"):
         expect(page.locator("#notice")).to_contain_text(words)
     check(page, watcher, "loss")
-    return watcher.faults
 
 
 # Renders one worker with a wake of so many milliseconds, from an event as the gateway sends it; whether it stands out.
@@ -689,15 +685,13 @@ async ([lag, executionWindow]) => {
 """
 
 
-def late(browser):
+@scene()
+def late(page, watcher):
     """A wake stands out that has taken more than half of what its topic gives it, be that seconds or hours."""
-    page, watcher = open_page(browser)
-    wait_for_life(page)
     for lag, window, expected in ((600, 1000, 1), (400, 1000, 0), (1_700_000, None, 0), (1_900_000, None, 1)):
         told, found = page.evaluate(LATE, [lag, window])
         if (told, found) != (3_600_000, expected):
             watcher.note(f"a wake of {lag} ms of {window or told} ms stands out {found} times")
-    return watcher.faults
 
 
 class ForeignSite(http.server.BaseHTTPRequestHandler):
@@ -745,12 +739,12 @@ def say(scene, faults):
 
 with sync_playwright() as playwright:
     chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-    for scene in settings.scenes:
+    for name in settings.scenes:
         try:
-            found = globals()[scene](chromium)
+            found = globals()[name](chromium)
         except (AssertionError, Error) as error:
             found = [f"{type(error).__name__}: {error}"]
         for context in chromium.contexts:
             context.close()
-        say(scene, found)
+        say(name, found)
     chromium.close()

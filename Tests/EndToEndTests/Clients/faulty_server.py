@@ -2,8 +2,8 @@
 
 usage: faulty_server.py CERTIFICATE
 
-CERTIFICATE is a file with a certificate and its key. The server prints two free loopback ports: the first speaks HTTP/1.1
-in cleartext, the second HTTP/2 over TLS. Each line of standard input lets one waiting request continue.
+CERTIFICATE is a file with a certificate and its key. The server prints three free loopback ports: the first speaks HTTP/1.1
+in cleartext, the second HTTP/2 over TLS, the third HTTP/1.1 over TLS. Each line of standard input lets one waiting request continue.
 
 GET over HTTP/1.1, with bodies of 60,000 bytes; the first answer of a path is usually cut after 40,000:
 
@@ -18,6 +18,14 @@ GET over HTTP/1.1, with bodies of 60,000 bytes; the first answer of a path is us
     /cookie     redirects to itself until a request has the cookie that the redirect sets
     /coded      gzip, whether it was requested or not
     /log        the requests so far: path, range, accept-encoding, cookie
+
+GET /WAY/SIZE over HTTP/1.1 answers SIZE bytes of `0123456789` again and again. The first answer of a way that is a cut has
+half of them, and the next ones all:
+
+    close       no length is told, and the connection ends: the only sign that there was all of it
+    abrupt      the same, but the first time TLS ends without a word (close_notify), as when a packet is forged
+    chunked     chunks, of which the first time the last is missing
+    length      a length is told, and the first time the connection ends before it
 
 PUT over HTTP/1.1:
 
@@ -103,6 +111,20 @@ def download(path, turn, fields):
     return whole
 
 
+def ended(connection, path, turn):
+    """An answer that ends in one of the ways of /WAY/SIZE."""
+    _, way, size = path.split("/")
+    body = (b"0123456789" * (int(size) // 10 + 1))[: int(size)]
+    is_cut = way != "close" and turn == 1
+    sent = body[: len(body) // 2] if is_cut else body
+    if way == "chunked":
+        sent = b"%x\r\n%s\r\n" % (len(sent), sent) + (b"" if is_cut else b"0\r\n\r\n")
+    told = {"chunked": "transfer-encoding: chunked\r\n", "length": f"content-length: {size}\r\n"}.get(way, "")
+    connection.sendall(f"HTTP/1.1 200 OK\r\n{told}connection: close\r\n\r\n".encode() + sent)
+    if isinstance(connection, ssl.SSLSocket) and not (way == "abrupt" and is_cut):
+        connection.unwrap()
+
+
 def slow(connection, body, length):
     digest = hashlib.sha256(body)
     count = len(body)
@@ -133,13 +155,16 @@ def serve(connection):
     fields = {name.lower(): value.strip() for name, value in (row.split(":", 1) for row in rows)}
     if path not in ("/log", "/sum"):
         log.append([path] + [fields.get(name) for name in ("range", "accept-encoding", "cookie")])
-    seen[path] = seen.get(path, 0) + 1
+    key = (path, isinstance(connection, ssl.SSLSocket))
+    seen[key] = seen.get(key, 0) + 1
+    if path.count("/") == 2:
+        return ended(connection, path, seen[key])
     if path == "/slow":
         answer = slow(connection, body, int(fields["content-length"]))
     elif path == "/reset":
         answer = 201, [], b"enough"
     else:
-        answer = download(path, seen[path], fields)
+        answer = download(path, seen[key], fields)
     if not answer:
         return
     status, fields, body = answer
@@ -200,9 +225,10 @@ def listen(handler, context=None):
     return listener.getsockname()[1]
 
 
-secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-secure.load_cert_chain(sys.argv[1])
-secure.set_alpn_protocols(["h2"])
-print(listen(serve), listen(serve_http2, secure), flush=True)
+secure, secure_http2 = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
+for context in (secure, secure_http2):
+    context.load_cert_chain(sys.argv[1])
+secure_http2.set_alpn_protocols(["h2"])
+print(listen(serve), listen(serve_http2, secure_http2), listen(serve, secure), flush=True)
 for _ in sys.stdin:
     lines.release()

@@ -215,33 +215,31 @@ class Stage:
             else:
                 self.logind.answer(self.mode, (fields, serial))
 
+    def come(self):
+        self.logind = Service(self.path, self.kind)
+
+    def leave(self):
+        self.logind.socket.close()
+        self.logind = None
+
+    def flood(self):
+        for _ in range(1000):
+            self.logind.tell(self.mode)
+
     def obey(self, words):
-        if words[0] == "asked":
-            return str(self.asked)
-        if words[0] == "started":
-            return "yes" if os.path.exists(os.path.join(self.folder.name, "started")) else "no"
-        if words[0] == "start":
-            self.start()
-        elif words[0] == "stop":
-            self.stop()
-        elif words[0] == "pause":
-            self.bus.send_signal(signal.SIGSTOP)
-        elif words[0] == "continue":
-            self.bus.send_signal(signal.SIGCONT)
-        elif words[0] == "come":
-            self.logind = Service(self.path, self.kind)
-        elif words[0] == "leave":
-            self.logind.socket.close()
-            self.logind = None
-        elif words[0] == "late":
-            self.logind.answer("active", self.unanswered)
-        elif words[0] == "flood":
-            for _ in range(1000):
-                self.logind.tell(self.mode)
-        else:
-            self.mode = words[-1]
-            if (words[0] in ("idle", "active") or words[0].isdigit()) and self.logind:
-                self.logind.tell(self.mode)
+        commands = {
+            "asked": lambda: str(self.asked),
+            "started": lambda: "yes" if os.path.exists(os.path.join(self.folder.name, "started")) else "no",
+            "start": self.start, "stop": self.stop, "come": self.come, "leave": self.leave, "flood": self.flood,
+            "pause": lambda: self.bus.send_signal(signal.SIGSTOP),
+            "continue": lambda: self.bus.send_signal(signal.SIGCONT),
+            "late": lambda: self.logind.answer("active", self.unanswered),
+        }  # fmt: skip
+        if words[0] in commands:
+            return commands[words[0]]() or "done"
+        self.mode = words[-1]
+        if (words[0] in ("idle", "active") or words[0].isdigit()) and self.logind:
+            self.logind.tell(self.mode)
         return "done"
 
 

@@ -117,6 +117,9 @@ class Client:
     # What the library raises when there is no answer.
     without_answer = (OSError,)
 
+    async def begin(self):
+        pass
+
     async def attempt(self, device):
         raise NotImplementedError
 
@@ -139,11 +142,12 @@ class Client:
         pass
 
 
-def play(make):
-    """Plays the scenes with the client that the coroutine function `make` gives."""
+def play(kind):
+    """Plays the scenes with a client of this kind."""
 
     async def all_scenes():
-        client = await make()
+        client = kind()
+        await client.begin()
         for name in settings.scenes:
             await globals()[name](client)
         await client.close()

@@ -52,12 +52,7 @@ class Handler(scripted_peer.Handler):
         if answer["status"] == 0:
             self.close_connection = True
             return None
-        text = answer.get("body", "").encode()
-        self.send_response(answer["status"])
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-        return None
+        return self.reply(answer)
 
     do_GET = do_POST = do_PUT = do_DELETE = answer
 

@@ -49,14 +49,7 @@ class Handler(scripted_peer.Handler):
         body = self.body()
         answer = take_answer(self.command, path, {"status": 204})
         show(f"{self.command} {self.path} {body}")
-        content = answer.get("body", "").encode()
-        self.send_response(answer["status"])
-        for name, value in answer.get("headers", {}).items():
-            self.send_header(name, value)
-        if answer["status"] != 204:
-            self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        return self.reply(answer)
 
     do_GET = do_POST = do_PATCH = do_DELETE = answer
 

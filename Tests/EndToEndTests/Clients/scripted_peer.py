@@ -31,5 +31,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *arguments):
         pass
 
+    def reply(self, answer):
+        content = answer.get("body", "").encode()
+        self.send_response(answer["status"])
+        for name, value in answer.get("headers", {}).items():
+            self.send_header(name, value)
+        if answer["status"] != 204:
+            self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
     def body(self):
         return self.rfile.read(int(self.headers.get("content-length", 0))).decode()

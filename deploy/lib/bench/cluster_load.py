@@ -2,7 +2,6 @@
 and what many devices take of the database."""
 
 import argparse
-import asyncio
 import glob
 import os
 import statistics
@@ -11,9 +10,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from bench import durable_load, push_load, wakes
+from bench import durable_load, push_load, wake_latency, wakes
 from bench.tables import Table, microseconds
-from clients import fleet_process, http1, steady_load
+from clients import fleet_process, steady_load
 from clients.fleet_process import FleetProcess
 from cluster import postgres
 from cluster.gateways import Gateways
@@ -23,6 +22,7 @@ GATEWAYS = (1, 2, 3)
 # Divisible by each number of gateways, so that all have equal shares.
 CONNECTIONS, STREAMS = 12, 256
 WAKE_MILLISECONDS_AIM = 20
+WARM_UP = 20
 CLAIMS = 20_000
 # How long what waits may take to be claimed before the run is given up.
 CLAIM_SECONDS = 120
@@ -35,7 +35,6 @@ SETTINGS = {
     "wal_keep_size": 0,
 }  # fmt: skip
 TABLES = ("device", "due", "ready", "wake", "push", "event", "bundle")
-PUSH_FIELDS = f"apns-topic: {push_load.TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
 
 
 class Bench:
@@ -123,7 +122,10 @@ class Bench:
         """Milliseconds from the 200 of a push at one gateway to its wake on an idle worker of another, in order."""
         with self.gateways(2, "wakes") as gateways:
             gateways.start()
-            return sorted(asyncio.run(wake_times(gateways.edge(0), gateways.edge(1), samples)))
+            # The first ones tell the gateways of each other's topics and slots.
+            numbers = range(samples + WARM_UP)
+            pairs = wake_latency.times(gateways.edge(0), gateways.edge(1), numbers, WARM_UP)
+            return sorted(after for after, _ in pairs)
 
     def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
@@ -205,41 +207,6 @@ def cells(node: postgres.Node, name: str) -> list[str]:
     size, indexes, live, dead, vacuums, updates, hot = map(int, told.split("|"))
     share = f"{hot / updates:.0%}" if updates else ""
     return [name, f"{size / 1e6:,.1f}", f"{indexes / 1e6:,.1f}", f"{live:,}", f"{dead:,}", str(vacuums), share]
-
-
-async def wake_times(pushed_to: str, served_by: str, samples: int) -> list[float]:
-    """Milliseconds of each sample; a new device each."""
-    worker = await http1.Connection.open(served_by)
-    provider, results = await http1.Connection.open(pushed_to), await http1.Connection.open(served_by)
-    arrived: asyncio.Queue[tuple[float, str]] = asyncio.Queue()
-
-    async def listen() -> None:
-        async for event in worker.events(f"/v1/topics/{push_load.TOPIC}/wakes?slots=16&name=bench"):
-            if event.startswith(b"event: wake"):
-                at = time.monotonic()
-                wake = next(line[3:].strip() for line in event.split(b"\n") if line.startswith(b"id:"))
-                arrived.put_nowait((at, wake.decode()))
-
-    listening = asyncio.create_task(listen())
-    values = []
-    # The first ones tell the gateways of each other's topics and slots, and do not count.
-    warm = 20
-    await asyncio.sleep(2)
-    for number in range(samples + warm):
-        status, _, content = await provider.request(
-            "POST", f"/3/device/{number:064x}", PUSH_FIELDS, push_load.payload()
-        )
-        answered = time.monotonic()
-        if status != 200:
-            raise SystemExit(f"a push was answered {status} {content!r}")
-        at, wake = await asyncio.wait_for(arrived.get(), 10)
-        if number >= warm:
-            values.append((at - answered) * 1000)
-        await results.request("POST", f"/v1/wakes/{wake}", "", b'{"result":"newData"}')
-    listening.cancel()
-    for connection in (worker, provider, results):
-        connection.close()
-    return values
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
@@ -28,43 +27,36 @@ MEDIAN_RATIO_TARGET = 1.2
 DURABLE_MEDIAN_TARGET_MS = 3.0
 
 
-class Side:
-    """A server, and how it is asked."""
-
-    def __init__(self, server: processes.Program, bases: dict[str, str], uris: str):
-        self.server, self.bases, self.uris = server, bases, uris
-
-    def observe(self, scheme: str, folder: str, rate: int | None = None) -> interleaved.Sample:
-        # A few processes are enough for a rate; to keep a server busy, each connection has one.
-        shape = {"rate": rate, "together": RATE_TOGETHER, "seconds": RATE_SECONDS} if rate else {"seconds": FULL_SECONDS}
-        return steady_load.observe(push_load.steady(self.bases[scheme], folder, self.uris, **shape), self.server.pid)
+# Servers, each with its address by the schemes that it speaks, and the name of its paths.
+Sides = dict[str, tuple[processes.Program, dict[str, str], str]]
 
 
-def start(stack: ExitStack, products: str, folder: str) -> dict[str, Side]:
+def start(stack: ExitStack, products: str, folder: str) -> Sides:
     """All servers, on the first core; they stay idle while one of them is measured."""
-    sides = {}
+    sides: Sides = {}
     for name, store in STORES.items():
         place = os.path.join(folder, store)
         os.mkdir(place)
         gateway = stack.enter_context(processes.Gateway(products, place, steady_load.SERVER_CORE, [f"store={store}"]))
         bases = {"h2c": f"http://{gateway.plain}", "TLS": f"https://{gateway.edge}"}
-        sides[name] = Side(gateway, bases, "gateway")
+        sides[name] = (gateway, bases, "gateway")
     key, certificate = (os.path.join(gateway.state, name) for name in ("server.key", "server.pem"))
     for scheme, head, files in (("h2c", "http", None), ("TLS", "https", (key, certificate))):
         server = stack.enter_context(processes.Nghttpd(folder, steady_load.SERVER_CORE, files))
-        sides[f"nghttpd {scheme}"] = Side(server, {scheme: f"{head}://{server.address}"}, "nghttpd")
+        sides[f"nghttpd {scheme}"] = (server, {scheme: f"{head}://{server.address}"}, "nghttpd")
     return sides
 
 
-def asked(
-    sides: dict[str, Side], scheme: str, folder: str, rate: int | None
-) -> dict[str, Callable[[], interleaved.Sample]]:
-    """Who takes part over `scheme`. nghttpd speaks TLS or not, and is two."""
-    return {
-        name.removesuffix(f" {scheme}"): partial(side.observe, scheme, folder, rate)
-        for name, side in sides.items()
-        if scheme in side.bases
+def medians(sides: Sides, scheme: str, folder: str, runs: int, **shape: object) -> dict[str, interleaved.Sample]:
+    """Everybody over `scheme`. nghttpd speaks TLS or not, and is two."""
+    asked = {
+        name.removesuffix(f" {scheme}"): partial(
+            steady_load.observe, push_load.steady(bases[scheme], folder, paths, **shape), server.pid
+        )
+        for name, (server, bases, paths) in sides.items()
+        if scheme in bases
     }
+    return {name: interleaved.medians(samples) for name, samples in interleaved.run(runs, asked).items()}
 
 
 def compare(options: argparse.Namespace, folder: str) -> list[Table]:
@@ -75,13 +67,12 @@ def compare(options: argparse.Namespace, folder: str) -> list[Table]:
         return [over(scheme, sides, folder, min(runs, runs_max), runs) for scheme, runs_max in SCHEMES.items()]
 
 
-def over(scheme: str, sides: dict[str, Side], folder: str, full_runs: int, runs: int) -> Table:
+def over(scheme: str, sides: Sides, folder: str, full_runs: int, runs: int) -> Table:
     """Every server over `scheme`: as fast as it can, and at a rate that is easy for all of them."""
-    full_samples = interleaved.run(full_runs, asked(sides, scheme, folder, None))
-    paced = asked(sides, scheme, folder, RATE // push_load.CONNECTIONS)
-    calm_samples = interleaved.run(min(runs, RATE_RUNS_MAX), paced)
-    full = {name: interleaved.medians(samples) for name, samples in full_samples.items()}
-    calm = {name: interleaved.medians(samples) for name, samples in calm_samples.items()}
+    full = medians(sides, scheme, folder, full_runs, seconds=FULL_SECONDS)
+    # A few processes are enough for a rate; to keep a server busy, each connection has one.
+    paced = {"rate": RATE // push_load.CONNECTIONS, "together": RATE_TOGETHER, "seconds": RATE_SECONDS}
+    calm = medians(sides, scheme, folder, min(runs, RATE_RUNS_MAX), **paced)
     is_saturated = {name: figures["busy"] >= BUSY for name, figures in full.items()}
     table = Table(
         f"A POST over {scheme}, one core to each server, {push_load.CONNECTIONS} connections x {push_load.STREAMS}",

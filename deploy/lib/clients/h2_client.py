@@ -104,7 +104,10 @@ class Client:
     async def request(
         self, method: str, path: str, body: bytes | None = None, headers: list[tuple[str, str]] | None = None
     ) -> Response:
-        exchange = await self.send(method, path, body, headers)
+        return await self.whole(await self.send(method, path, body, headers))
+
+    @staticmethod
+    async def whole(exchange: Exchange) -> Response:
         response = await exchange.head
         while (chunk := await exchange.chunks.get()) is not None:
             response.body += chunk
@@ -121,11 +124,9 @@ class Client:
         exchange = await self.send("GET", path, None, headers)
         response = await exchange.head
         if response.status != 200:
-            while (chunk := await exchange.chunks.get()) is not None:
-                response.body += chunk
             if response.status != 503:
                 raise AssertionError(f"GET {path} was answered {response.status}")
-            yield "refused", {"response": response}
+            yield "refused", {"response": await self.whole(exchange)}
             return
         text = b""
         while (chunk := await exchange.chunks.get()) is not None:
@@ -141,31 +142,26 @@ class Client:
     async def send(
         self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
     ) -> Exchange:
-        try:
-            return await self.send_unguarded(method, path, body, headers)
-        except h2.exceptions.ProtocolError as error:
-            # The gateway said goodbye (GOAWAY), after which the session takes nothing more.
-            raise ConnectionLost from error
-
-    async def send_unguarded(
-        self, method: str, path: str, body: bytes | None, headers: list[tuple[str, str]] | None
-    ) -> Exchange:
         if self.is_lost:
             raise ConnectionLost
         stream = self.h2.get_next_available_stream_id()
         head = [(":method", method), (":scheme", self.scheme), (":authority", self.address), (":path", path)]
         exchange = Exchange(asyncio.get_running_loop().create_future())
         self.exchanges[stream] = exchange
-        self.h2.send_headers(stream, head + (headers or []), end_stream=body is None)
-        self.flush()
-        if body is not None:
-            while not self.is_lost and self.h2.local_flow_control_window(stream) < len(body):
+        try:
+            self.h2.send_headers(stream, head + (headers or []), end_stream=body is None)
+            self.flush()
+            while body and not self.is_lost and self.h2.local_flow_control_window(stream) < len(body):
                 self.window_opened.clear()
                 await self.window_opened.wait()
             if self.is_lost:
                 raise ConnectionLost
-            self.h2.send_data(stream, body, end_stream=True)
-            self.flush()
+            if body is not None:
+                self.h2.send_data(stream, body, end_stream=True)
+                self.flush()
+        except h2.exceptions.ProtocolError as error:
+            # The gateway said goodbye (GOAWAY), after which the session takes nothing more.
+            raise ConnectionLost from error
         return exchange
 
     def flush(self) -> None:

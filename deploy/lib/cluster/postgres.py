@@ -152,17 +152,8 @@ class Node:
         """A fresh copy of the primary in the place of what there is."""
         shutil.rmtree(self.data, ignore_errors=True)
         where = f"{primary.source()} application_name={self.name}"
-        run(["pg_basebackup", "-D", self.data, "-d", where, "-X", "stream", "-c", "fast", "--no-sync"], self.folder)
-        self.follow_from_start(primary)
-
-    def follow_from_start(self, primary: "Node") -> None:
-        """Makes what lies in the folder a standby of `primary`, from its next start on."""
-        with open(os.path.join(self.data, "postgresql.auto.conf"), "a", encoding="utf-8") as file:
-            file.write(f"primary_conninfo = '{primary.source()} application_name={self.name}'\n")
-        with open(os.path.join(self.data, "standby.signal"), "w", encoding="ascii"):
-            pass
-        if unprivileged():
-            shutil.chown(os.path.join(self.data, "standby.signal"), pwd.getpwnam(SUPERUSER).pw_uid)
+        options = ["-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        run(["pg_basebackup", "-D", self.data, "-d", where, *options], self.folder)
 
     def follow(self, primary: "Node") -> None:
         """Has a running standby go on with another primary."""
@@ -172,9 +163,8 @@ class Node:
 
     def rewind(self, primary: "Node") -> None:
         """Takes back what only this former primary wrote."""
-        where = f"{primary.source()} dbname=postgres"
-        run(["pg_rewind", "-D", self.data, f"--source-server={where}", "--no-sync"], self.folder)
-        self.follow_from_start(primary)
+        where = f"{primary.source()} dbname=postgres application_name={self.name}"
+        run(["pg_rewind", "-R", "-D", self.data, f"--source-server={where}", "--no-sync"], self.folder)
 
     def received(self) -> int:
         """How far a standby has the log of its primary on disk, as a number of bytes."""

@@ -1,16 +1,15 @@
 """What must hold after a restart, before anybody works again: every promise the ledger holds, compared one by one."""
 
-import asyncio
 import json
 
-from clients.h2_client import Client, Response
+from clients import http1
+from clients.h2_client import Client
 from crash.ledger import KEPT, NO_STATISTICS, POLICY, RESULTS, TOPICS, Device, Ledger, imbalance
 from crash.load import REMEMBERED, Load
 from crash.ways import AGAIN_MAX, Ways
 from shared.verdicts import Verdicts
 
 TOLERANCE_MS = 50
-REQUESTS_AT_ONCE = 64
 
 
 class Audit:
@@ -119,16 +118,9 @@ class Audit:
     # Devices
 
     async def explain_all(self) -> list[dict]:
-        answers: list[dict] = [{}] * len(self.ledger.devices)
-        room = asyncio.Semaphore(REQUESTS_AT_ONCE)
-
-        async def explain(device: Device) -> None:
-            async with room:
-                response: Response = await self.admin.request("GET", f"/v1/devices/{device.token}")
-            answers[device.index] = response.json() if response.status == 200 else {}
-
-        await asyncio.gather(*(explain(device) for device in self.ledger.devices))
-        return answers
+        paths = [f"/v1/devices/{device.token}" for device in self.ledger.devices]
+        answers = await http1.read_all(self.load.addresses.admin, paths)
+        return [answer if status == 200 else {} for status, answer in answers]
 
     def device(self, device: Device, answer: dict) -> None:
         is_registered = answer.get("registeredAt") is not None

@@ -14,7 +14,7 @@ import time
 from crash import ways
 from crash.audit import Audit
 from crash.ledger import KEPT, MIXED, MIXED_POLICY, POLICY, Ledger
-from crash.load import Load, Sizes
+from crash.load import Load
 from shared import trial
 from shared.processes import StartFailed
 from shared.served_gateway import ServedGateway
@@ -37,8 +37,10 @@ class Crashes:
     # How often it is shut down in between, when times may count.
     shutdown_share = 0.1
 
-    def __init__(self, gateway: ServedGateway, ledger: Ledger, verdicts: Verdicts, source: random.Random, sizes: Sizes):
-        self.gateway, self.ledger, self.verdicts, self.source, self.sizes = gateway, ledger, verdicts, source, sizes
+    def __init__(self, gateway: ServedGateway, devices: int, verdicts: Verdicts, seed: int):
+        """A quarter of the devices are mixed."""
+        self.gateway, self.verdicts, self.source = gateway, verdicts, random.Random(seed)
+        self.ledger = Ledger(devices * 3 // 4, devices // 4)
         self.kills = self.kills_while_starting = self.shutdowns = 0
         self.start_seconds: list[float] = []
         # A value of noWake that is more than a second old at the end must be there after it.
@@ -46,7 +48,7 @@ class Crashes:
         self.environment: dict[str, str] = {}
 
     def load(self) -> Load:
-        return Load(self.gateway.addresses, self.ledger, self.verdicts, self.source, self.sizes)
+        return Load(self.gateway.addresses, self.ledger, self.verdicts, self.source)
 
     def start(self) -> bool:
         name = "the gateway starts on what the end left"
@@ -202,8 +204,7 @@ class Crashes:
 
 async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
     gateway = ServedGateway(program, folder, {**SETTINGS, "store": options.store})
-    ledger = Ledger(options.devices * 3 // 4, options.devices // 4)
-    crashes = Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
+    crashes = Crashes(gateway, options.devices, verdicts, options.seed)
     try:
         await crashes.begin()
         rounds = 0

@@ -5,8 +5,7 @@ import contextlib
 import json
 import random
 import time
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from clients.h2_client import Client, ConnectionLost, Response
 from crash.ledger import (
@@ -30,24 +29,23 @@ from shared.verdicts import Verdicts
 REFUSED_PATIENCE_SECONDS = 0.02
 # How many ended wakes of a device the gateway remembers.
 REMEMBERED = 4
+# How much happens at once; of each topic so many workers.
+PROVIDERS, LANES, WORKERS, SLOTS = 3, 8, 2, 64
 
 
-@dataclass
-class Sizes:
-    """How much happens at once."""
-
-    providers: int = 3
-    lanes: int = 8
-    workers: int = 2
-    slots: int = 64
+async def until_lost(tasks: Iterable[Awaitable]) -> None:
+    """Waits for the ends of all; what ended one, but the loss of its connection, is raised."""
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
+            raise outcome
 
 
 class Load:
     """Runs until the gateway dies, or `stop` is called."""
 
-    def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random, sizes: Sizes):
+    def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random):
         self.addresses, self.ledger, self.verdicts = addresses, ledger, verdicts
-        self.source, self.sizes = source, sizes
+        self.source = source
         # Whether workers answer every wake with newData, at once, so that everything comes to its end.
         self.is_settling = False
         # Whether a shutdown is under way, so that refusals are in order, and refused is refused.
@@ -70,16 +68,12 @@ class Load:
     async def run(self) -> None:
         tasks: list[Coroutine] = [self.poll_statistics()]
         for topic in TOPICS:
-            tasks += [self.work(topic, number) for number in range(self.sizes.workers)]
+            tasks += [self.work(topic, number) for number in range(WORKERS)]
         if not self.is_settling:
-            for _ in range(self.sizes.providers):
-                tasks.append(self.provide())
+            tasks += [self.provide() for _ in range(PROVIDERS)]
             tasks.append(self.administer())
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        outcomes += await asyncio.gather(*self.background, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
-                raise outcome
+        await until_lost(tasks)
+        await until_lost(self.background)
 
     async def stop(self) -> None:
         """Ends every connection."""
@@ -107,11 +101,7 @@ class Load:
     async def provide(self) -> None:
         """One connection with several pushes on their way at once, each to a device of its own."""
         client = await self.edge()
-        lanes = (self.on_each(client, self.push) for _ in range(self.sizes.lanes))
-        lanes = await asyncio.gather(*lanes, return_exceptions=True)
-        for outcome in lanes:
-            if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
-                raise outcome
+        await until_lost(self.on_each(client, self.push) for _ in range(LANES))
 
     async def on_each(
         self, client: Client, act: Callable[[Client, Device], Coroutine], rest_seconds: float = 0
@@ -218,7 +208,7 @@ class Load:
         client = await self.edge()
         while not client.is_lost:
             stream = await self.edge()
-            path = f"/v1/topics/{topic}/wakes?slots={self.sizes.slots}&name=worker{number}"
+            path = f"/v1/topics/{topic}/wakes?slots={SLOTS}&name=worker{number}"
             held: list[Wake] = []
             wakes_left = self.source.randint(50, 400)
             leaving: asyncio.Task[bool] | None = None
@@ -371,24 +361,25 @@ class Load:
             await self.report_conditions(client, device)
 
     async def register(self, client: Client, device: Device) -> None:
-        before = list(device.registered)
-        device.registered = [*before, True]
+        was_removed = device.registered == [False]
         device.conditions = [*device.conditions, dict(DEFAULT_CONDITIONS)]
-        body = json.dumps({"token": device.token}).encode()
-        if await self.confirm(await client.request("POST", f"/v1/topics/{device.topic}/devices", body), 201):
-            device.registered = [True]
-            if before == [False]:
-                device.conditions = [dict(DEFAULT_CONDITIONS)]
-        elif self.is_draining:
-            device.registered = before
+        request = ("POST", f"/v1/topics/{device.topic}/devices", json.dumps({"token": device.token}).encode())
+        if await self.become(device, True, client, request, 201) and was_removed:
+            device.conditions = [dict(DEFAULT_CONDITIONS)]
 
     async def remove(self, client: Client, device: Device) -> None:
+        await self.become(device, False, client, ("DELETE", f"/v1/devices/{device.token}"), 204)
+
+    async def become(self, device: Device, is_registered: bool, client: Client, request: tuple, expected: int) -> bool:
+        """Whether the request was answered, and the device is registered, or not any more."""
         before = list(device.registered)
-        device.registered = [*before, False]
-        if await self.confirm(await client.request("DELETE", f"/v1/devices/{device.token}"), 204):
-            device.registered = [False]
+        device.registered = [*before, is_registered]
+        is_answered = await self.confirm(await client.request(*request), expected)
+        if is_answered:
+            device.registered = [is_registered]
         elif self.is_draining:
             device.registered = before
+        return is_answered
 
     async def report_conditions(self, client: Client, device: Device) -> None:
         conditions = dict(DEFAULT_CONDITIONS, batteryLevel=self.source.randint(30, 99) / 100)

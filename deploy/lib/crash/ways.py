@@ -36,7 +36,7 @@ class Ways:
         again = [push for push in self.ledger.ended_pushes if push.is_told]
         if self.again_max is not None and len(again) > self.again_max:
             again = random.Random(len(again)).sample(again, self.again_max)
-        await self.ask_again(again)
+        await self.ask(again)
         self.ledger.ended_pushes += [push for push in asked if push.ending]
         if not self.ledger.untold and not self.ledger.told_wrongly:
             self.balance(before, await self.statistics())
@@ -59,7 +59,7 @@ class Ways:
         return ends
 
     async def ask(self, pushes: list[Push]) -> None:
-        """Asks for pushes whose end is not known yet."""
+        """Asks for pushes. An end that was told before is told for good."""
         answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
         for push, (status, way) in zip(pushes, answers, strict=True):
             if status != 200:
@@ -69,25 +69,14 @@ class Ways:
                 continue
             self.verdicts.check(TOLD, True, "")
             push.is_told = True
-            if way["state"] in ENDS:
-                push.ending = (way["state"], way["into"] or way["reason"])
-            else:
+            ending = (way["state"], way["into"] or way["reason"]) if way["state"] in ENDS else None
+            if push.ending not in (None, ending):
+                self.wrong(push, way, f"it was told as {push.ending} before")
+                continue
+            push.ending = ending
+            if ending is None:
                 self.ledger.open_pushes.append(push)
             self.compare(push, way)
-
-    async def ask_again(self, pushes: list[Push]) -> None:
-        """Asks for pushes whose end was told before: it is told for good."""
-        answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
-        for push, (status, way) in zip(pushes, answers, strict=True):
-            if status != 200:
-                self.untold(push, status)
-                continue
-            self.verdicts.check(TOLD, True, "")
-            ending = (way["state"], way["into"] or way["reason"])
-            if ending == push.ending:
-                self.compare(push, way)
-            else:
-                self.wrong(push, way, f"it was told as {push.ending} before")
 
     def untold(self, push: Push, status: int) -> None:
         self.ledger.untold += 1

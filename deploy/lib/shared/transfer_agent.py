@@ -1,5 +1,6 @@
 """An agent `wakegate transfers` in a process of its own, the server that it transfers from, and a gateway that it tells."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -8,11 +9,12 @@ import random
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterable
 from typing import Any
 
 from shared import processes, waiting
@@ -111,42 +113,56 @@ class TransferServer:
         return json.loads(connection.getresponse().read())
 
 
-class CountingGateway:
+class RawServer(socketserver.ThreadingTCPServer):
+    """Answers each path with bytes that no good server sends; remembers the header fields of every request."""
+
+    daemon_threads = True
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            if not (line := self.rfile.readline().decode()):
+                return
+            path = line.split(" ")[1]
+            fields: dict[str, str] = {}
+            while (line := self.rfile.readline().decode("latin-1").strip()) != "":
+                name, value = line.split(":", 1)
+                fields[name.lower()] = value.strip()
+            self.server.requests.append(fields)
+            body = self.rfile.read(int(fields.get("content-length", 0)))
+            with contextlib.suppress(OSError):
+                for part in self.server.answer(path, fields, body):
+                    self.wfile.write(part.encode("latin-1"))
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.answers: dict[str, object] = {}
+        self.requests: list[dict[str, str]] = []
+        self.base = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def answer(self, path: str, fields: dict[str, str], _: bytes) -> Iterable[str]:
+        answer = self.answers[path]
+        return answer(fields) if callable(answer) else [answer]
+
+
+class CountingGateway(RawServer):
     """Takes session events as a gateway does, and remembers their ids; now and then an answer is lost."""
 
     def __init__(self, lose: float, chance: random.Random):
-        events: list[tuple[str, str, int]] = []
-        self.events = events
-        self.requests = 0
-        gateway = self
+        super().__init__()
+        self.lose, self.chance = lose, chance
+        self.events: list[tuple[str, str, int]] = []
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                gateway.requests += 1
-                event = (self.path, body["id"], body["finished"])
-                if event not in events:
-                    events.append(event)
-                if lose and chance.random() < lose:
-                    self.close_connection = True
-                    return
-                self.send_response(202)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    def answer(self, path: str, _: dict[str, str], body: bytes) -> Iterable[str]:
+        told = json.loads(body)
+        event = (path, told["id"], told["finished"])
+        if event not in self.events:
+            self.events.append(event)
+        return [] if self.chance.random() < self.lose else ["HTTP/1.1 202 -\r\nContent-Length: 0\r\n\r\n"]
 
 
 class Stage:
@@ -159,7 +175,7 @@ class Stage:
         self.server = TransferServer(self.folder)
         self.gateway = CountingGateway(lose, chance or random.Random(1))
         path = f"{self.folder}/socket"
-        told = ("--gateway", self.gateway.url, *QUICK, *options)
+        told = ("--gateway", self.gateway.base, *QUICK, *options)
         self.agent = TransferAgent(program, state or f"{self.folder}/state", path, *told)
 
     def __enter__(self) -> "Stage":
@@ -168,6 +184,6 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.agent.kill()
-        self.gateway.stop()
+        self.gateway.__exit__()
         self.server.stop()
         shutil.rmtree(self.folder)

@@ -52,13 +52,13 @@ class LoopFolder:
         self.image, self.mount_point = os.path.join(folder, "image"), os.path.join(folder, "mount")
         self.make, self.options = FILE_SYSTEMS[file_system]
         self.is_mounted = False
-
-    def __enter__(self) -> "LoopFolder":
         subprocess.run(["truncate", f"--size={IMAGE_MEGABYTES}M", self.image], check=True)
         subprocess.run([*self.make, self.image], check=True)
         os.mkdir(self.mount_point)
         hide_mounts()
         self.mount()
+
+    def __enter__(self) -> "LoopFolder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,11 +88,11 @@ class MemoryFolder:
 
     def __init__(self, folder: str):
         self.mount_point = os.path.join(folder, "mount")
-
-    def __enter__(self) -> "MemoryFolder":
         os.mkdir(self.mount_point)
         options = ["-t", "tmpfs", "-o", f"size={MEMORY_MEGABYTES}m", "tmpfs", self.mount_point]
         subprocess.run(["mount", *options], check=True)
+
+    def __enter__(self) -> "MemoryFolder":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,7 +5,6 @@ import asyncio
 import glob
 import json
 import os
-import random
 import shutil
 import subprocess
 import tempfile
@@ -13,8 +12,7 @@ import tempfile
 from clients import http1
 from clients.h2_client import Client
 from crash import driver
-from crash.ledger import Ledger
-from crash.load import Load, Sizes
+from crash.load import Load
 from shared.processes import StartFailed
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
@@ -24,7 +22,7 @@ from soak.disks import MemoryFolder
 MEGABYTES_AFTER = 256
 LANES = 32
 TOPIC = "com.example.full"
-DEVICES = 40
+DEVICES = 80
 # A word of the remedy, by how the case's name begins.
 REMEDIES = {"full": "ree space", "read-only": "writable"}
 
@@ -61,25 +59,17 @@ class Filling:
 
     async def compare(self, load: Load) -> None:
         """Every push that was answered 200 waits on its device."""
-        admin = await load.connect(load.addresses.admin, None)
-        room = asyncio.Semaphore(64)
+        admin = load.addresses.admin
         name = "every push answered before the disk was full is there after it was given room, and its way told"
-
-        async def explain(token: str, apns_id: str) -> None:
-            async with room:
-                response = await admin.request("GET", f"/v1/devices/{token}")
-            pending = response.json().get("pending") if response.status == 200 else None
-            load.verdicts.equal(name, f"pending of {token}", pending and pending["apnsID"], apns_id)
-
-        await asyncio.gather(*(explain(*pair) for pair in self.answered))
-        paths = [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered]
-        ways = await http1.read_all(load.addresses.admin, paths)
-        for (_, apns_id), (status, way) in zip(self.answered, ways, strict=True):
+        devices = await http1.read_all(admin, [f"/v1/devices/{token}" for token, _ in self.answered])
+        ways = await http1.read_all(admin, [f"/v1/pushes/{apns_id}" for _, apns_id in self.answered])
+        for (token, apns_id), (_, device), (status, way) in zip(self.answered, devices, ways, strict=True):
+            found = (device.get("pending") or {}).get("apnsID")
+            load.verdicts.equal(name, f"pending of {token}", found, apns_id)
             found = (status, way.get("state"), [step["event"] for step in way.get("events", [])])
             load.verdicts.equal(name, f"way of {apns_id}", found, (200, "pending", ["received"]))
-        stats = (await admin.request("GET", f"/v1/stats/topics/{TOPIC}")).json()
+        [(_, stats)] = await http1.read_all(admin, [f"/v1/stats/topics/{TOPIC}"])
         load.verdicts.within(name, "accepted", stats["pushes"]["accepted"], len(self.answered), self.number)
-        await admin.close()
 
 
 def journal_files(state: str) -> list[str]:
@@ -141,7 +131,7 @@ async def look(load: Load, state: str, others: tuple[int, int]) -> str:
 
 async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, seed: int) -> None:
     """Until 503; then the rules; then more room, a restart, and everything there."""
-    run = driver.Crashes(gateway, Ledger(DEVICES, DEVICES), verdicts, random.Random(seed), Sizes())
+    run = driver.Crashes(gateway, DEVICES, verdicts, seed)
     await run.begin()
     load = run.load()
     load.is_failing = True
@@ -193,16 +183,12 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
         return verdicts
     with tempfile.TemporaryDirectory(prefix="wakegate-full.") as folder:
         try:
-            disk = MemoryFolder(folder).__enter__()
+            disk = MemoryFolder(folder)
         except subprocess.CalledProcessError as error:
             verdicts.skip("full", f"this machine mounts no tmpfs: {error}")
             return verdicts
         settings = {**driver.SETTINGS, "registration": "open"}
-        gateway = ServedGateway(program, folder, settings, state=os.path.join(disk.mount_point, "state"))
-        try:
+        with disk, ServedGateway(program, folder, settings, state=os.path.join(disk.mount_point, "state")) as gateway:
             asyncio.run(fill(gateway, disk, verdicts, options.seed))
             starts(gateway, verdicts, disk)
-        finally:
-            gateway.end(9)
-            disk.__exit__()
     return verdicts

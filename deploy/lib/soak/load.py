@@ -3,14 +3,11 @@
 import argparse
 import asyncio
 import os
-import random
 import tempfile
 from dataclasses import dataclass
 
 from bench import push_load
 from crash import driver
-from crash.ledger import Ledger
-from crash.load import Sizes
 from shared import processes
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
@@ -75,8 +72,7 @@ def compare(samples: list[Sample], verdicts: Verdicts) -> None:
 async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.Namespace) -> None:
     push_load.write_inputs(folder, CONNECTIONS)
     gateway = ServedGateway(program, folder, {**driver.SETTINGS, "registration": "open"})
-    ledger = Ledger(DEVICES * 3 // 4, DEVICES // 4)
-    crashes = driver.Crashes(gateway, ledger, verdicts, random.Random(options.seed), Sizes())
+    crashes = driver.Crashes(gateway, DEVICES, verdicts, options.seed)
     try:
         await crashes.begin()
         compare(await work(crashes, options.minutes * 60, options.rate, folder), verdicts)

@@ -3,15 +3,13 @@
 import argparse
 import asyncio
 import os
-import random
 import shutil
 import signal
 import subprocess
 import tempfile
 
 from crash import driver, ways
-from crash.ledger import Ledger
-from crash.load import Load, Sizes
+from crash.load import Load
 from shared import processes
 from shared.served_gateway import ServedGateway
 from shared.verdicts import Verdicts
@@ -34,7 +32,11 @@ class PowerLosses(driver.Crashes):
     shutdown_share = 0.0
     # A loss must not take with it what lies long before it, so all is asked for.
     ways_again_max = None
-    disk: LoopFolder
+
+    def __init__(self, program: str, folder: str, disk: LoopFolder, verdicts: Verdicts, seed: int):
+        gateway = ServedGateway(program, folder, driver.SETTINGS, state=os.path.join(disk.mount_point, "state"))
+        super().__init__(gateway, DEVICES, verdicts, seed)
+        self.disk = disk
 
     async def end(self, load: Load) -> None:
         """Stops the process between two system calls, takes the disk away, and lets it meet that for a moment.
@@ -55,14 +57,6 @@ class PowerLosses(driver.Crashes):
 
     def between(self) -> None:
         self.disk.mount_again()
-
-
-def losses(program: str, folder: str, disk: LoopFolder, verdicts: Verdicts, seed: int) -> PowerLosses:
-    gateway = ServedGateway(program, folder, driver.SETTINGS, state=os.path.join(disk.mount_point, "state"))
-    ledger = Ledger(DEVICES * 3 // 4, DEVICES // 4)
-    run = PowerLosses(gateway, ledger, verdicts, random.Random(seed), Sizes())
-    run.disk = disk
-    return run
 
 
 async def rounds(run: PowerLosses, count: int) -> None:
@@ -116,20 +110,17 @@ def on_file_system(program: str, file_system: str, count: int, options: argparse
     for is_synced in (True, False):
         with tempfile.TemporaryDirectory(prefix="wakegate-power.") as folder:
             try:
-                disk = LoopFolder(folder, file_system).__enter__()
+                disk = LoopFolder(folder, file_system)
             except subprocess.CalledProcessError as error:
                 verdicts.skip(f"power on {file_system}", f"this machine mounts no such image: {error}")
                 return
-            try:
-                if is_synced:
-                    of_its_own = Verdicts()
-                    run = losses(program, folder, disk, of_its_own, options.seed)
-                    asyncio.run(rounds(run, count))
-                    of_its_own.equal("as many losses of power as were asked for", "losses", run.kills, count)
-                    run.tell()
-                    verdicts.add(of_its_own, file_system)
-                else:
-                    run = losses(program, folder, disk, Verdicts(), options.seed)
+            with disk:
+                of_its_own = Verdicts()
+                run = PowerLosses(program, folder, disk, of_its_own, options.seed)
+                if not is_synced:
                     asyncio.run(rounds_without_sync(run, verdicts, file_system))
-            finally:
-                disk.__exit__()
+                    continue
+                asyncio.run(rounds(run, count))
+                of_its_own.equal("as many losses of power as were asked for", "losses", run.kills, count)
+                run.tell()
+                verdicts.add(of_its_own, file_system)
