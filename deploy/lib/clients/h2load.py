@@ -23,19 +23,15 @@ def write_paths(folder: str, name: str, paths: list[str], connections: int) -> N
             file.writelines(f"https://127.0.0.1{path}\n" for path in paths[connection::connections])
 
 
-def tls_options(base: str) -> list[str]:
-    return ["--tls13-ciphers", TLS_CIPHER] if base.startswith("https:") else []
-
-
-def check(output: str, base: str, each: int) -> None:
-    """Anything but a 2xx to each of `each` requests ends the measurement, as does another cipher."""
-    answered = re.search(r"status codes: (\d+) 2xx", output)
-    if not answered or int(answered.group(1)) != each:
-        raise SystemExit(f"not every reply of {base} was 2xx; the run does not count:\n{output}")
-    check_cipher(output, base)
+def command(base: str, body: str, headers: list[str], together: int, streams: int, *options: str) -> list[str]:
+    """One h2load of some connections, which share their paths."""
+    cipher = ["--tls13-ciphers", TLS_CIPHER] if base.startswith("https:") else []
+    shape = ["-t", "1", "-c", str(together), "-m", str(streams)]
+    return ["h2load", *shape, "-d", body, "-B", base, *cipher, *options, *headers]
 
 
 def check_cipher(output: str, base: str) -> None:
+    """Another cipher ends the measurement."""
     if base.startswith("https:") and f"Cipher: {TLS_CIPHER}\n" not in output:
         raise SystemExit(f"the cipher was not {TLS_CIPHER}; the run does not count:\n{output}")
 
@@ -45,30 +41,29 @@ def run(
     prefix: list[str] | None = None, rate: int | None = None, together: int = 1, logs: str | None = None,
 ) -> float:  # fmt: skip
     """Sends the requests, and gives the seconds that took, from the first process at work to the end of the last.
+    Anything but a 2xx to each ends the measurement.
 
     `rate` holds each connection to so many requests a second. `together` connections share a process, and paths.
     `logs` is a folder, for a file of each process with its requests.
     """
     each = requests // connections * together
-    pace = ["--rps", str(rate)] if rate else []
+    options = ["-n", str(each), *(["--rps", str(rate)] if rate else [])]
     seconds_max = SECONDS_MAX + (requests // connections // rate if rate else 0)
-    running = [
-        subprocess.Popen(
-            [
-                *(prefix or []), "h2load", "-t", "1", "-c", str(together), "-m", str(streams), "-n", str(each),
-                "-d", body, "-i", f"{uris}.{number}", "-B", base, *tls_options(base), *pace,
-                *(["--log-file", os.path.join(logs, str(number))] if logs else []), *headers,
-            ],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for number in range(connections // together)
-    ]  # fmt: skip
+    running = []
+    for number in range(connections // together):
+        log = ["--log-file", os.path.join(logs, str(number))] if logs else []
+        words = command(base, body, headers, together, streams, *options, *log, "-i", f"{uris}.{number}")
+        pipe, same = subprocess.PIPE, subprocess.STDOUT
+        running.append(subprocess.Popen([*(prefix or []), *words], stdout=pipe, stderr=same, text=True))
 
     def end(process: subprocess.Popen) -> tuple[float, float]:
         """When it began, by what it says of its time, and when it ended. Reading the paths comes before that."""
         output = process.communicate(timeout=seconds_max)[0]
         ended = time.monotonic()
-        check(output, base, each)
+        answered = re.search(r"status codes: (\d+) 2xx", output)
+        if not answered or int(answered.group(1)) != each:
+            raise SystemExit(f"not every reply of {base} was 2xx; the run does not count:\n{output}")
+        check_cipher(output, base)
         return ended - seconds(output), ended
 
     with ThreadPoolExecutor(len(running)) as pool:

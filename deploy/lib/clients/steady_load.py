@@ -55,12 +55,10 @@ class Load:
 
     def command(self, log: str) -> list[str]:
         pace = ["--rps", str(self.rate)] if self.rate else []
-        return [
-            *self.prefix, "h2load", "-t", "1", "-c", str(self.together), "-m", str(self.streams),
-            "-D", f"{round(self.seconds * 1000)}ms", "--warm-up-time", f"{round(self.warm_up_seconds * 1000)}ms",
-            "-d", self.body, "-i", "-", "-B", self.base, "--log-file", log,
-            *h2load.tls_options(self.base), *pace, *self.headers,
-        ]  # fmt: skip
+        span = ["-D", f"{self.seconds * 1000:.0f}ms", "--warm-up-time", f"{self.warm_up_seconds * 1000:.0f}ms"]
+        options = [*span, *pace, "-i", "-", "--log-file", log]
+        shape = (self.together, self.streams)
+        return [*self.prefix, *h2load.command(self.base, self.body, self.headers, *shape, *options)]
 
 
 @dataclass

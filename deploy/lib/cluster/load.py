@@ -10,7 +10,7 @@ from clients import http1
 from cluster import postgres
 from cluster.gateways import EXECUTION_WINDOW, LAUNCH_INTERVAL, Gateways
 from cluster.ledger import LOST, TOPIC, Device, Ledger, Wake
-from crash.ledger import COUNTERS, counter, imbalance
+from crash.ledger import counters, imbalance
 from shared.verdicts import Verdicts
 
 PUSH_FIELDS = f"apns-topic: {TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
@@ -221,8 +221,7 @@ class Load:
         stats = json.loads(content)
         fault = imbalance(stats) or launches_fault(stats)
         self.verdicts.check(BALANCED, fault is None, f"gateway {gateway}: {fault}")
-        for path in COUNTERS:
-            value = counter(stats, path)
+        for path, value in counters(stats).items():
             least = before.get(path, 0)
             detail = f"gateway {gateway}: {'.'.join(path)} fell from {least} to {value}"
             self.verdicts.check(MONOTONOUS, value >= least, detail)

@@ -1,5 +1,6 @@
 """What the world outside knows of the gateway: each push, wake and change it was told of, and each it was not."""
 
+import functools
 import random
 from dataclasses import dataclass, field
 
@@ -168,11 +169,9 @@ NO_STATISTICS = {
 }  # fmt: skip
 
 
-def counter(stats: dict, path: tuple[str, ...]) -> int:
-    value = stats
-    for key in path:
-        value = value[key]
-    return value
+def counters(stats: dict) -> dict[tuple[str, ...], int]:
+    """Everything that never falls."""
+    return {path: functools.reduce(dict.__getitem__, path, stats) for path in COUNTERS}
 
 
 def imbalance(stats: dict) -> str | None:

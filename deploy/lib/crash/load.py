@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from clients.h2_client import Client, ConnectionLost, Response
 from crash.ledger import (
-    COUNTERS,
     DEFAULT_CONDITIONS,
     KEPT,
     MIXED,
@@ -20,7 +19,7 @@ from crash.ledger import (
     Ledger,
     Push,
     Wake,
-    counter,
+    counters,
     imbalance,
 )
 from shared.served_gateway import Addresses
@@ -430,8 +429,7 @@ class Load:
     def take_statistics(self, stats: dict) -> None:
         fault = imbalance(stats)
         self.verdicts.check("the books balance in every answer", fault is None, fault or "")
-        for path in COUNTERS:
-            value = counter(stats, path)
+        for path, value in counters(stats).items():
             highest = self.ledger.highest.get(path, 0)
             name = "no counter is ever lower than it was seen"
             self.verdicts.check(name, value >= highest, f"{'.'.join(path)} fell from {highest} to {value}")

@@ -12,8 +12,6 @@ from collections.abc import Callable
 
 from shared import waiting
 
-START_SECONDS = 60
-
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -62,10 +60,11 @@ class Program:
     time, which is ended when the block is left."""
 
     reads_output = True
-    stop_seconds = 30
+    start_seconds, stop_seconds = 60, 30
 
-    def __init__(self, command: list[str], log: str):
-        self.command, self.log = command, log
+    def __init__(self, command: list[str], log: str, folder: str | None = None):
+        """`folder` is where it runs, if not here."""
+        self.command, self.log, self.place = command, log, folder
         self.process: subprocess.Popen | None = None
         # What the line said.
         self.ready: dict = {}
@@ -89,6 +88,7 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if self.reads_output else errors,
                 stderr=errors,
+                cwd=self.place,
                 env={**os.environ, **(environment or {})},
             )
 
@@ -96,7 +96,7 @@ class Program:
         """Starts a process and waits for its ready line; seconds that took."""
         started = time.monotonic()
         self.launch(environment)
-        ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
+        ready, _, _ = select.select([self.process.stdout], [], [], self.start_seconds)
         line = self.process.stdout.readline() if ready else b""
         if not line:
             status = self.wait() if ready else self.end(signal.SIGKILL)
@@ -134,7 +134,7 @@ class Server(Program):
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
         self.launch()
-        if not waiting.until(lambda: is_ready() or self.process.poll() is not None, START_SECONDS, 0.01) or not is_ready():
+        if not waiting.until(lambda: is_ready() or self.process.poll() is not None, self.start_seconds, 0.01) or not is_ready():
             raise StartFailed(self.end(signal.SIGKILL), self.errors())
 
 

@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 
 from crash import ledger
-from shared import trial
+from shared import processes, trial
 from shared.verdicts import Verdicts
 from soak import damage_catalogue
 from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
@@ -71,11 +71,11 @@ class Damages:
     async def know(self, scene: Scene) -> Known:
         start = Start(self, scene, "learn")
         try:
-            if not await start.launch():
-                raise SystemExit(f"the undamaged state {scene.name} does not start: {start.errors()}")
+            if not await start.comes_up():
+                raise SystemExit(f"the undamaged state {scene.name} does not start: {start.said()}")
             return await ask(start.admin, scene)
         finally:
-            await start.end()
+            await start.go()
 
     async def one(self, number: int) -> tuple[str, Outcome]:
         """The damage, in words, and what came of it."""
@@ -89,54 +89,48 @@ class Damages:
             try:
                 return done, await start.judge(with_check=number % CHECK_EVERY == 0)
             except TimeoutError:
-                return done, Outcome(HUNG, f"no answer after {HANG_SECONDS} s: {start.errors()}")
+                return done, Outcome(HUNG, f"no answer after {HANG_SECONDS} s: {start.said()}")
             except (OSError, asyncio.IncompleteReadError) as error:
-                return done, Outcome(DIED, f"while it was asked: {error!r}; {await start.ending()}: {start.errors()}")
+                status = await asyncio.to_thread(start.wait)
+                return done, Outcome(DIED, f"while it was asked: {error!r}; exit status {status}: {start.said()}")
         finally:
-            await start.end()
+            await start.go()
 
 
-class Start:
+class Start(processes.Program):
     """One start on a copy of a scene; the copy goes with it."""
+
+    start_seconds = stop_seconds = HANG_SECONDS
 
     def __init__(self, damages: Damages, scene: Scene, name: str):
         self.damages, self.scene = damages, scene
         self.folder = os.path.join(damages.folder, f"start-{name}")
         self.state = os.path.join(self.folder, "state")
         shutil.rmtree(self.folder, ignore_errors=True)
-        os.mkdir(self.folder)
         shutil.copytree(scene.state, self.state, symlinks=True)
-        self.log = os.path.join(self.folder, "errors")
-        self.process: asyncio.subprocess.Process | None = None
-        self.admin = ""
+        super().__init__([], os.path.join(self.folder, "errors"), self.folder)
 
-    async def launch(self, *arguments: str) -> bool:
+    async def comes_up(self, *arguments: str) -> bool:
         """Whether it came up; otherwise it has ended."""
-        command = [*self.damages.command, "--state", self.state, *arguments]
-        with open(self.log, "wb") as errors:
-            self.process = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=errors,
-                cwd=self.folder,
-            )  # fmt: skip
-        line = await asyncio.wait_for(self.process.stdout.readline(), HANG_SECONDS)
-        if not line:
-            await asyncio.wait_for(self.process.wait(), HANG_SECONDS)
+        self.command = [*self.damages.command, "--state", self.state, *arguments]
+        try:
+            await asyncio.to_thread(self.start)
+        except processes.StartFailed as failure:
+            if failure.status == -signal.SIGKILL:
+                raise TimeoutError from None
             return False
-        self.admin = line.decode().split('"admin": "')[1].split('"')[0]
         return True
 
-    async def end(self) -> None:
-        if self.process and self.process.returncode is None:
-            self.process.kill()
-            await self.process.wait()
+    @property
+    def admin(self) -> str:
+        return self.ready["admin"]
+
+    async def go(self) -> None:
+        await asyncio.to_thread(self.end, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def errors(self) -> str:
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            return file.read().strip().replace(self.state, "STATE")
-
-    async def ending(self) -> str:
-        return f"exit status {await asyncio.wait_for(self.process.wait(), HANG_SECONDS)}"
+    def said(self) -> str:
+        return self.errors().strip().replace(self.state, "STATE")
 
     async def judge(self, with_check: bool) -> Outcome:
         """`with_check` has `serve --check` look at the state first, which must end and change nothing."""
@@ -145,9 +139,9 @@ class Start:
         try:
             if with_check and (fault := await self.check(before)):
                 return fault
-            is_up = await self.launch()
+            is_up = await self.comes_up()
         except TimeoutError:
-            return Outcome(HUNG, f"neither ready nor ended after {HANG_SECONDS} s: {self.errors()}")
+            return Outcome(HUNG, f"neither ready nor ended after {HANG_SECONDS} s: {self.said()}")
         if not is_up:
             outcome = self.judge_refusal(before)
             return await self.judge_acceptance(outcome) if "--accept-loss" in outcome.said else outcome
@@ -184,13 +178,13 @@ class Start:
         return False
 
     async def check(self, before: dict[str, str]) -> Outcome | None:
-        if await self.launch("--check"):
+        if await self.comes_up("--check"):
             return Outcome(UNCLEAR, "serve --check says that it is ready")
         status = self.process.returncode
         if status < 0:
-            return Outcome(DIED, f"serve --check: {signal.Signals(-status).name}: {self.errors()[-400:]}")
+            return Outcome(DIED, f"serve --check: {signal.Signals(-status).name}: {self.said()[-400:]}")
         if fingerprint(self.state) != before:
-            return Outcome(UNCLEAR, f"serve --check changed files: {self.errors()}")
+            return Outcome(UNCLEAR, f"serve --check changed files: {self.said()}")
         return None
 
     async def judge_acceptance(self, refusal: Outcome) -> Outcome:
@@ -198,27 +192,26 @@ class Start:
         tells of it, and the next start is one like any other."""
         if refusal.word != REFUSED:
             return refusal
-        if not await self.launch("--accept-loss"):
+        if not await self.comes_up("--accept-loss"):
             # More may be wrong than what is missing.
             outcome = self.judge_refusal(fingerprint(self.state))
             return refusal if outcome.word == REFUSED else Outcome(outcome.word, f"with --accept-loss: {outcome.said}")
         known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
         fault = invented(self.scene, known) or "" if "journal" in self.warnings() else "no warning names the journal"
-        self.process.kill()
-        await self.process.wait()
-        if not fault and not await self.launch():
+        await asyncio.to_thread(self.end, signal.SIGKILL)
+        if not fault and not await self.comes_up():
             fault = "the start after it is refused"
         if not fault:
             fault = difference(known, await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS))
         if fault:
-            return Outcome(SILENT, f"with --accept-loss: {fault}: {self.errors()}; before: {refusal.said}")
+            return Outcome(SILENT, f"with --accept-loss: {fault}: {self.said()}; before: {refusal.said}")
         return Outcome(REFUSED, refusal.said)
 
     def warnings(self) -> str:
-        return "; ".join(line for line in self.errors().splitlines() if " warning " in line or " error " in line)
+        return "; ".join(line for line in self.said().splitlines() if " warning " in line or " error " in line)
 
     def judge_refusal(self, before: dict[str, str]) -> Outcome:
-        said, status = self.errors(), self.process.returncode
+        said, status = self.said(), self.process.returncode
         if status < 0:
             return Outcome(DIED, f"{signal.Signals(-status).name}: {said[-400:]}")
         if status != 1:
