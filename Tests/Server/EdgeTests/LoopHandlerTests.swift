@@ -284,6 +284,8 @@ struct LoopHandlerTests {
             {rules: [
               {when: {nth: 1}, then: {reason: "TooManyRequests", retryAfter: 7}},
               {when: {nth: 2}, then: {reset: "INTERNAL_ERROR"}},
+              {when: {nth: 3}, then: {reason: "Unregistered", timestamp: 1454948015990}},
+              {when: {nth: 4}, then: {reason: "Unregistered", timestamp: null}},
             ]}
             """
         let rules = try FaultRuleReader.rules(Data(text.utf8), name: "faults.json5").rules
@@ -292,6 +294,8 @@ struct LoopHandlerTests {
         #expect(refused.status == 429 && self.reason(refused) == "TooManyRequests")
         #expect(refused.header("retry-after") == "7")
         #expect(throws: HTTPClientError.self) { try loop.push() }
+        #expect(try loop.push().body == Array(#"{"reason":"Unregistered","timestamp":1454948015990}"#.utf8))
+        #expect(try loop.push().body == Array(#"{"reason":"Unregistered"}"#.utf8))
         #expect(try loop.push().status == 200)
     }
 

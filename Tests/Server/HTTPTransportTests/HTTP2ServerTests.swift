@@ -40,16 +40,6 @@ struct HTTP2ServerTests {
         #expect(peer.body(stream: 1)?.count == 4096)
     }
 
-    @Test("PING is answered with its own bytes")
-    func ping() throws {
-        let server = try TestServer()
-        let peer = try server.peer()
-        peer.send(ScriptedPeer.frame(6, [1, 2, 3, 4, 5, 6, 7, 8]))
-        let answer = try #require(peer.frame(type: 6))
-        #expect(answer.flags == 1)
-        #expect(answer.payload == [1, 2, 3, 4, 5, 6, 7, 8])
-    }
-
     @Test("A peer that answers PING stays")
     func pingAnswered() throws {
         var limits = TransportLimits()
@@ -250,29 +240,5 @@ struct HTTP2VerbTests {
     func errorCodes() {
         #expect(HTTP2ErrorCode.allCases.map(\.number) == Array(0...13))
         #expect(HTTP2ErrorCode.refusedStream.number == 7 && HTTP2ErrorCode.enhanceYourCalm.number == 11)
-    }
-}
-
-/// Limits that need a socket and real time; those of one session are tested without either.
-@Suite(.serialized, .timeLimit(.minutes(15)))
-struct TimeLimitTests {
-    @Test("A connection without requests is told GOAWAY and ended; one with a request stays")
-    func idle() async throws {
-        var limits = TransportLimits()
-        limits.idleSeconds = 1
-        let server = try TestServer(limits)
-        let busy = try server.peer()
-        // Acknowledges them, so that this wait may last.
-        #expect(busy.frame(type: 4) != nil)
-        busy.send(ScriptedPeer.request("/wait", stream: 1))
-        await server.log.wait(for: "waiting 1")
-        let peer = try server.peer()
-        TestServer.expectServed(peer)
-        #expect(peer.frame(type: 7)?.errorCode == 0)
-        #expect(peer.hasEnded())
-        try server.expectServed()
-        let other = try server.peer()
-        other.send(ScriptedPeer.request("/release", stream: 1))
-        #expect(busy.body(stream: 1) == [UInt8]("released".utf8))
     }
 }

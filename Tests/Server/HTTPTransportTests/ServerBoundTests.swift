@@ -248,25 +248,6 @@ struct ServerBoundTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("With HTTP/1.1 a request that comes byte by byte has its time, and not more", arguments: [false, true])
-    func slowRequest(isInBody: Bool) throws {
-        let server = try TestServer(self.limits { $0.requestSeconds = 1 })
-        let served = try server.peer()
-        let slow = try Peer(server.address)
-        slow.send("POST /echo HTTP/1.1\r\nHost: h\r\n" + (isInBody ? "Content-Length: 4000\r\n\r\n" : "X: "))
-        let deadline = ContinuousClock.now + .seconds(60)
-        var stream = 1
-        while !slow.hasNews, ContinuousClock.now < deadline {
-            served.send(Peer.request("/echo", stream: stream))
-            #expect(served.body(stream: stream) == [])
-            stream += 2
-            // Something happens all the time, but not so much that the request ends.
-            if stream % 400 == 1 { slow.send("x") }
-        }
-        #expect(slow.hasEnded())
-        #expect(server.times(.requestSeconds) == 1)
-    }
-
     @Test("With HTTP/1.1 what is sent beyond a body's limit is thrown away, up to a bound, and counted")
     func discarded() throws {
         let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })

@@ -220,9 +220,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
         case ended
     }
 
-    /// The section, such as `6.5.2`; those of RFC 7541 begin with `HPACK`.
-    let section: String
-    /// What is sent.
+    /// The section, such as `6.5.2`, and what is sent; sections of RFC 7541 begin with `HPACK`.
     let name: String
     /// What opens the connection.
     let opening: [UInt8]
@@ -233,24 +231,24 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
     let stream: Int
     let outcome: Outcome
 
-    var testDescription: String { "\(self.section) \(self.name)" }
+    var testDescription: String { self.name }
 
-    init(
-        _ section: String,
-        _ name: String,
+    /// Rules of one outcome on `stream`: the bytes of each by its section and name, sent after what is sent `first`.
+    static func rules(
+        _ outcome: Outcome,
         opening: [UInt8] = ScriptedPeer.preface + ScriptedPeer.frame(.settings),
         after first: [UInt8] = [],
-        _ sent: [UInt8],
         stream: Int = 1,
-        _ outcome: Outcome
-    ) {
-        self.section = section
-        self.name = name
-        self.opening = opening
-        self.first = first
-        self.sent = sent
-        self.stream = stream
-        self.outcome = outcome
+        _ rules: KeyValuePairs<String, [UInt8]>
+    ) -> [ConformanceCase] {
+        rules.map { name, sent in
+            ConformanceCase(name: name, opening: opening, first: first, sent: sent, stream: stream, outcome: outcome)
+        }
+    }
+
+    /// Rules of requests on stream 1, each of which is a field block.
+    static func rules(_ outcome: Outcome, blocks: KeyValuePairs<String, [UInt8]>) -> [ConformanceCase] {
+        blocks.flatMap { name, block in Self.rules(outcome, [name: ScriptedPeer.request(block: block)]) }
     }
 
     static let all =

@@ -12,165 +12,113 @@ extension ConformanceCase {
     static let closed = Peer.request("/echo", stream: 1)
     static let begun = Peer.frame(.headers, Flags.endStream, stream: 1, Peer.headers("/echo"))
 
-    static let frames: [ConformanceCase] = [
-        .init(
-            "3.4",
-            "a preface that goes wrong",
+    static let frames =
+        Self.rules(
+            .connectionError(.protocolError),
             opening: [],
-            [UInt8]("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".utf8),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "3.4",
-            "no SETTINGS after the preface",
+            [
+                "3.4 a preface that goes wrong": [UInt8]("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".utf8)
+            ]
+        )
+        + Self.rules(
+            .connectionError(.protocolError),
             opening: Peer.preface,
-            Peer.frame(.ping, Self.ping),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "3.4",
-            "an answer to SETTINGS as the first frame",
+            [
+                "3.4 no SETTINGS after the preface": Peer.frame(.ping, Self.ping),
+                "3.4 an answer to SETTINGS as the first frame": Peer.frame(.settings, Flags.ack),
+                "3.4 HEADERS as the first frame": Self.closed,
+            ]
+        )
+        + Self.rules(
+            .answered(200),
             opening: Peer.preface,
-            Peer.frame(.settings, Flags.ack),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "3.4",
-            "HEADERS as the first frame",
-            opening: Peer.preface,
-            Self.closed,
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "3.4",
-            "SETTINGS that change something right after the preface",
-            opening: Peer.preface,
-            Peer.frame(.settings, Peer.setting(4, 1)) + Self.closed,
-            .answered(200)
-        ),
-        .init("4.1", "a type nobody knows", Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]), .ignored),
-        .init("4.1", "a type nobody knows, on the connection", Peer.frame(.unknown), .ignored),
-        .init("4.1", "flags that PING does not have", Peer.frame(.ping, 0xFE, Self.ping), .ignored),
-        .init(
-            "4.1",
-            "flags that DATA does not have",
-            Self.open + Peer.frame(.data, 0xF7, stream: 1, [1]),
-            .answered(200)
-        ),
-        .init(
-            "4.1",
-            "flags that HEADERS do not have",
-            Peer.frame(.headers, 0xD7, stream: 1, Peer.headers("/echo")),
-            .answered(200)
-        ),
-        .init("4.1", "flags that SETTINGS do not have", Peer.frame(.settings, 0xFE), .ignored),
-        .init(
-            "4.1",
-            "the reserved bit of a stream's number",
-            Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
-            .ignored
-        ),
-        .init(
-            "4.1",
-            "the reserved bit of a request's number",
-            Peer.frame(.headers, Flags.whole, stream: 0x8000_0001, Peer.headers("/echo")),
-            .answered(200)
-        ),
-        .init(
-            "4.2",
-            "DATA of the largest size",
-            Self.open + Peer.frame(.data, Flags.endStream, stream: 1, Self.largest),
-            .answered(413)
-        ),
-        .init(
-            "4.2",
-            "DATA over the largest size",
-            Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "HEADERS over the largest size",
-            Peer.frame(.headers, Flags.whole, stream: 1, Self.largest + [0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "SETTINGS over the largest size",
-            Peer.frame(.settings, Self.largest + [0, 0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "a type nobody knows over the largest size",
-            Peer.frame(.unknown, Self.largest + [0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "HEADERS too short for their priority",
-            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0, 0, 0, 0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "padded HEADERS without the length of the padding",
-            Peer.frame(.headers, Flags.whole | Flags.padded, stream: 1),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.2",
-            "padded DATA without the length of the padding",
-            Self.open + Peer.frame(.data, Flags.padded, stream: 1),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "4.3",
-            "a field block that is none",
-            Peer.request(block: [0xFF, 0xFF, 0x7F]),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "4.3",
-            "a field block that breaks off",
-            Peer.request(block: [0x82, 0x40]),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "4.3",
-            "PRIORITY within a field block",
-            Self.begun + Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15]),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "4.3",
-            "HEADERS of another stream within a field block",
-            Self.begun + Peer.request("/echo", stream: 3),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "4.3",
-            "DATA within a field block",
-            Self.begun + Peer.frame(.data, stream: 1, [1]),
-            .connectionError(.protocolError)
-        ),
-        .init("4.3", "a field block in six pieces", Self.inPieces(Peer.headers("/echo")), .answered(200)),
-        .init(
-            "4.3",
-            "a field block whose first frame is empty",
-            Peer.frame(.headers, Flags.endStream, stream: 1)
-                + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.headers("/echo")),
-            .answered(200)
-        ),
-        .init(
-            "4.3",
-            "an entry that a malformed request put into the table",
+            [
+                "3.4 SETTINGS that change something right after the preface": Peer.frame(.settings, Peer.setting(4, 1))
+                    + Self.closed
+            ]
+        )
+        + Self.rules(
+            .ignored,
+            [
+                "4.1 a type nobody knows": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
+                "4.1 a type nobody knows, on the connection": Peer.frame(.unknown),
+                "4.1 flags that PING does not have": Peer.frame(.ping, 0xFE, Self.ping),
+                "4.1 flags that SETTINGS do not have": Peer.frame(.settings, 0xFE),
+                "4.1 the reserved bit of a stream's number": Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
+            ]
+        )
+        + Self.rules(
+            .answered(200),
+            [
+                "4.1 flags that DATA does not have": Self.open + Peer.frame(.data, 0xF7, stream: 1, [1]),
+                "4.1 flags that HEADERS do not have": Peer.frame(.headers, 0xD7, stream: 1, Peer.headers("/echo")),
+                "4.1 the reserved bit of a request's number": Peer.frame(
+                    .headers,
+                    Flags.whole,
+                    stream: 0x8000_0001,
+                    Peer.headers("/echo")
+                ),
+                "4.3 a field block in six pieces": Self.inPieces(Peer.headers("/echo")),
+                "4.3 a field block whose first frame is empty": Peer.frame(.headers, Flags.endStream, stream: 1)
+                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.headers("/echo")),
+            ]
+        )
+        + Self.rules(
+            .answered(413),
+            [
+                "4.2 DATA of the largest size": Self.open + Peer.frame(.data, Flags.endStream, stream: 1, Self.largest)
+            ]
+        )
+        + Self.rules(
+            .connectionError(.frameSizeError),
+            [
+                "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
+                "4.2 HEADERS over the largest size": Peer.frame(.headers, Flags.whole, stream: 1, Self.largest + [0]),
+                "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
+                "4.2 a type nobody knows over the largest size": Peer.frame(.unknown, Self.largest + [0]),
+                "4.2 HEADERS too short for their priority": Peer.frame(
+                    .headers,
+                    Flags.whole | Flags.priority,
+                    stream: 1,
+                    [0, 0, 0, 0]
+                ),
+                "4.2 padded HEADERS without the length of the padding": Peer.frame(
+                    .headers,
+                    Flags.whole | Flags.padded,
+                    stream: 1
+                ),
+                "4.2 padded DATA without the length of the padding": Self.open
+                    + Peer.frame(.data, Flags.padded, stream: 1),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.compressionError),
+            [
+                "4.3 a field block that is none": Peer.request(block: [0xFF, 0xFF, 0x7F]),
+                "4.3 a field block that breaks off": Peer.request(block: [0x82, 0x40]),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.protocolError),
+            [
+                "4.3 PRIORITY within a field block": Self.begun + Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15]),
+                "4.3 HEADERS of another stream within a field block": Self.begun + Peer.request("/echo", stream: 3),
+                "4.3 DATA within a field block": Self.begun + Peer.frame(.data, stream: 1, [1]),
+            ]
+        )
+        + Self.rules(
+            .answered(200),
             after: Peer.request(block: Peer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62] + Peer.field("X", "1")),
-            Peer.frame(.headers, Flags.whole, stream: 3, Peer.headers("/echo") + [0xBE]),
             stream: 3,
-            .answered(200)
-        ),
-    ]
+            [
+                "4.3 an entry that a malformed request put into the table": Peer.frame(
+                    .headers,
+                    Flags.whole,
+                    stream: 3,
+                    Peer.headers("/echo") + [0xBE]
+                )
+            ]
+        )
 
     /// A request on stream 1 whose field block comes in about six frames.
     private static func inPieces(_ block: [UInt8]) -> [UInt8] {
@@ -188,24 +136,15 @@ extension ConformanceCase {
 /// RFC 9113 §8.2: what a field may be.
 extension ConformanceCase {
     static let fields =
-        Self.malformed.map { name, field in
-            ConformanceCase(
-                "8.2",
-                name,
-                Peer.request(block: Peer.headers("/echo") + field),
-                .streamError(.protocolError)
-            )
+        Self.malformed.flatMap { name, field in
+            Self.rules(.streamError(.protocolError), blocks: ["8.2 \(name)": Peer.headers("/echo") + field])
         }
-        + Self.wellFormed.map { name, field in
-            ConformanceCase("8.2", name, Peer.request(block: Peer.headers("/echo") + field), .answered(200))
+        + Self.wellFormed.flatMap { name, field in
+            Self.rules(.answered(200), blocks: ["8.2 \(name)": Peer.headers("/echo") + field])
         }
-        + Self.malformed.map { name, field in
-            ConformanceCase(
-                "8.2",
-                "\(name), among the trailers",
-                Self.open + Peer.frame(.headers, Flags.whole, stream: 1, field),
-                .streamError(.protocolError)
-            )
+        + Self.malformed.flatMap { name, field in
+            let trailers = Peer.frame(.headers, Flags.whole, stream: 1, field)
+            return Self.rules(.streamError(.protocolError), ["8.2 \(name), among the trailers": Self.open + trailers])
         }
 
     private static let malformed: [(String, [UInt8])] = [
@@ -242,79 +181,55 @@ extension ConformanceCase {
 
 /// RFC 9113 §6.9: flow control, as far as one frame tells.
 extension ConformanceCase {
-    static let windows: [ConformanceCase] = [
-        .init("6.9", "WINDOW_UPDATE of nothing", Peer.update(0), .connectionError(.protocolError)),
-        .init(
-            "6.9",
-            "WINDOW_UPDATE of nothing on a stream",
-            Self.waiting + Peer.update(stream: 1, 0),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "6.9",
-            "WINDOW_UPDATE of three bytes",
-            Peer.frame(.windowUpdate, [0, 0, 1]),
-            .connectionError(.frameSizeError)
-        ),
-        .init(
-            "6.9",
-            "WINDOW_UPDATE of five bytes",
-            Peer.frame(.windowUpdate, [0, 0, 0, 1, 0]),
-            .connectionError(.frameSizeError)
-        ),
-        .init("6.9", "the reserved bit of WINDOW_UPDATE", Peer.update(0x8000_0001), .ignored),
-        .init(
-            "6.9.1",
-            "a connection window over 2^31-1",
-            Peer.update(0x7FFF_FFFF),
-            .connectionError(.flowControlError)
-        ),
-        .init(
-            "6.9.1",
-            "a connection window over 2^31-1 in two steps",
-            Peer.update(0x7FFF_0000) + Peer.update(0x1_0000),
-            .connectionError(.flowControlError)
-        ),
-        .init("6.9.1", "a connection window of 2^31-1", Peer.update(0x7FFF_0000), .ignored),
-        .init(
-            "6.9.1",
-            "a stream window over 2^31-1",
-            Self.waiting + Peer.update(stream: 1, 0x7FFF_FFFF),
-            .streamError(.flowControlError)
-        ),
-        .init(
-            "6.9.1",
-            "a stream window over 2^31-1 in two steps",
-            Self.waiting + Peer.update(stream: 1, 0x7FFF_0000) + Peer.update(stream: 1, 0x1_0000),
-            .streamError(.flowControlError)
-        ),
-        .init(
-            "6.9.2",
-            "INITIAL_WINDOW_SIZE that takes a stream's window over 2^31-1",
-            Self.waiting + Peer.update(stream: 1, 0x7FFF_0000) + Peer.frame(.settings, Peer.setting(4, 0x1_0000)),
-            .connectionError(.flowControlError)
-        ),
-    ]
+    static let windows =
+        Self.rules(
+            .connectionError(.protocolError),
+            [
+                "6.9 WINDOW_UPDATE of nothing": Peer.update(0),
+                "6.9 WINDOW_UPDATE of nothing on a stream": Self.waiting + Peer.update(stream: 1, 0),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.frameSizeError),
+            [
+                "6.9 WINDOW_UPDATE of three bytes": Peer.frame(.windowUpdate, [0, 0, 1]),
+                "6.9 WINDOW_UPDATE of five bytes": Peer.frame(.windowUpdate, [0, 0, 0, 1, 0]),
+            ]
+        )
+        + Self.rules(
+            .ignored,
+            [
+                "6.9 the reserved bit of WINDOW_UPDATE": Peer.update(0x8000_0001),
+                "6.9.1 a connection window of 2^31-1": Peer.update(0x7FFF_0000),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.flowControlError),
+            [
+                "6.9.1 a connection window over 2^31-1": Peer.update(0x7FFF_FFFF),
+                "6.9.1 a connection window over 2^31-1 in two steps": Peer.update(0x7FFF_0000) + Peer.update(0x1_0000),
+                "6.9.2 INITIAL_WINDOW_SIZE that takes a stream's window over 2^31-1": Self.waiting
+                    + Peer.update(stream: 1, 0x7FFF_0000) + Peer.frame(.settings, Peer.setting(4, 0x1_0000)),
+            ]
+        )
+        + Self.rules(
+            .streamError(.flowControlError),
+            [
+                "6.9.1 a stream window over 2^31-1": Self.waiting + Peer.update(stream: 1, 0x7FFF_FFFF),
+                "6.9.1 a stream window over 2^31-1 in two steps": Self.waiting + Peer.update(stream: 1, 0x7FFF_0000)
+                    + Peer.update(stream: 1, 0x1_0000),
+            ]
+        )
 }
 
 /// RFC 7541: what a field block may be.
 extension ConformanceCase {
     static let hpack =
-        Self.accepted.map { section, name, bytes in
-            ConformanceCase(
-                "HPACK \(section)",
-                name,
-                Peer.request(block: Peer.headers("/echo") + bytes),
-                .answered(200)
-            )
+        Self.accepted.flatMap { name, bytes in
+            Self.rules(.answered(200), blocks: ["HPACK \(name)": Peer.headers("/echo") + bytes])
         }
-        + Self.broken.map { section, name, bytes in
-            ConformanceCase(
-                "HPACK \(section)",
-                name,
-                Peer.request(block: Peer.headers("/echo") + bytes),
-                .connectionError(.compressionError)
-            )
+        + Self.broken.flatMap { name, bytes in
+            Self.rules(.connectionError(.compressionError), blocks: ["HPACK \(name)": Peer.headers("/echo") + bytes])
         } + Self.tables
 
     /// The literals of RFC 7541 appendix C.4: in Huffman code, their lengths before them.
@@ -325,108 +240,106 @@ extension ConformanceCase {
     /// `user-agent`, entry 58, as an index of four bits.
     private static let userAgent: UInt8 = 58 - 15
 
-    private static let accepted: [(String, String, [UInt8])] = [
-        ("6.1", "an indexed field", [0x90]),
-        ("6.2.1", "a literal that is indexed, its name an entry", [0x7A] + Self.plainValue),
-        ("6.2.1", "a literal that is indexed, its name an entry, in Huffman code", [0x7A] + Self.customValue),
-        ("6.2.1", "a literal that is indexed", [0x40] + Self.plainKey + Self.plainValue),
-        ("6.2.1", "a literal that is indexed, in Huffman code", [0x40] + Self.customKey + Self.customValue),
-        ("6.2.1", "a literal that is indexed, then that entry", [0x40] + Self.plainKey + Self.plainValue + [0xBE]),
-        ("6.2.2", "a literal that is not indexed, its name an entry", [0x0F, Self.userAgent] + Self.plainValue),
+    private static let accepted: [(String, [UInt8])] = [
+        ("6.1 an indexed field", [0x90]),
+        ("6.2.1 a literal that is indexed, its name an entry", [0x7A] + Self.plainValue),
+        ("6.2.1 a literal that is indexed, its name an entry, in Huffman code", [0x7A] + Self.customValue),
+        ("6.2.1 a literal that is indexed", [0x40] + Self.plainKey + Self.plainValue),
+        ("6.2.1 a literal that is indexed, in Huffman code", [0x40] + Self.customKey + Self.customValue),
+        ("6.2.1 a literal that is indexed, then that entry", [0x40] + Self.plainKey + Self.plainValue + [0xBE]),
+        ("6.2.2 a literal that is not indexed, its name an entry", [0x0F, Self.userAgent] + Self.plainValue),
         (
-            "6.2.2", "a literal that is not indexed, its name an entry, in Huffman code",
+            "6.2.2 a literal that is not indexed, its name an entry, in Huffman code",
             [0x0F, Self.userAgent] + Self.customValue
         ),
-        ("6.2.2", "a literal that is not indexed", [0x00] + Self.plainKey + Self.plainValue),
-        ("6.2.2", "a literal that is not indexed, in Huffman code", [0x00] + Self.customKey + Self.customValue),
-        ("6.2.3", "a literal that is never indexed, its name an entry", [0x1F, Self.userAgent] + Self.plainValue),
+        ("6.2.2 a literal that is not indexed", [0x00] + Self.plainKey + Self.plainValue),
+        ("6.2.2 a literal that is not indexed, in Huffman code", [0x00] + Self.customKey + Self.customValue),
+        ("6.2.3 a literal that is never indexed, its name an entry", [0x1F, Self.userAgent] + Self.plainValue),
         (
-            "6.2.3", "a literal that is never indexed, its name an entry, in Huffman code",
+            "6.2.3 a literal that is never indexed, its name an entry, in Huffman code",
             [0x1F, Self.userAgent] + Self.customValue
         ),
-        ("6.2.3", "a literal that is never indexed", [0x10] + Self.plainKey + Self.plainValue),
-        ("6.2.3", "a literal that is never indexed, in Huffman code", [0x10] + Self.customKey + Self.customValue),
+        ("6.2.3 a literal that is never indexed", [0x10] + Self.plainKey + Self.plainValue),
+        ("6.2.3 a literal that is never indexed, in Huffman code", [0x10] + Self.customKey + Self.customValue),
         (
-            "5.1", "an index that takes a byte more than it needs",
+            "5.1 an index that takes a byte more than it needs",
             [0x0F, 0x80 | Self.userAgent, 0x00] + Self.plainValue
         ),
-        ("5.2", "Huffman code that is as long as the literal", [0x00] + Self.plainKey + [0x81, 0x1F]),
+        ("5.2 Huffman code that is as long as the literal", [0x00] + Self.plainKey + [0x81, 0x1F]),
     ]
 
-    private static let broken: [(String, String, [UInt8])] = [
-        ("2.3.3", "an index that the tables do not have", [0xC6]),
-        ("2.3.3", "a name whose index the tables do not have", [0x7F, 0x07] + Self.plainValue),
-        ("4.2", "a new table size at the end of a field block", [0x20]),
-        ("4.2", "a new table size between two fields", [0x20] + Peer.field("a", "b")),
-        ("5.1", "an index that overflows", [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
-        ("5.1", "an index that breaks off", [0xFF, 0x80]),
-        ("5.1", "a length that overflows", [0x00] + Self.plainKey + [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
-        ("5.2", "a literal that breaks off", [0x00] + Self.plainKey + [5, 0x62]),
-        ("5.2", "a literal whose name breaks off", [0x00, 5, 0x61]),
+    private static let broken: [(String, [UInt8])] = [
+        ("2.3.3 an index that the tables do not have", [0xC6]),
+        ("2.3.3 a name whose index the tables do not have", [0x7F, 0x07] + Self.plainValue),
+        ("4.2 a new table size at the end of a field block", [0x20]),
+        ("4.2 a new table size between two fields", [0x20] + Peer.field("a", "b")),
+        ("5.1 an index that overflows", [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+        ("5.1 an index that breaks off", [0xFF, 0x80]),
+        ("5.1 a length that overflows", [0x00] + Self.plainKey + [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+        ("5.2 a literal that breaks off", [0x00] + Self.plainKey + [5, 0x62]),
+        ("5.2 a literal whose name breaks off", [0x00, 5, 0x61]),
         (
-            "5.2", "Huffman code with more than seven bits of padding",
+            "5.2 Huffman code with more than seven bits of padding",
             [0x00] + Self.plainKey + [0x8A] + Self.customValue.dropFirst() + [0xFF]
         ),
-        ("5.2", "Huffman code with zeros for padding", [0x00] + Self.plainKey + [0x81, 0x00]),
-        ("5.2", "Huffman code with the end-of-string symbol", [0x00] + Self.plainKey + [0x84, 0xFF, 0xFF, 0xFF, 0xFF]),
+        ("5.2 Huffman code with zeros for padding", [0x00] + Self.plainKey + [0x81, 0x00]),
+        ("5.2 Huffman code with the end-of-string symbol", [0x00] + Self.plainKey + [0x84, 0xFF, 0xFF, 0xFF, 0xFF]),
         (
-            "5.2", "Huffman code with the end-of-string symbol between others",
+            "5.2 Huffman code with the end-of-string symbol between others",
             [0x00] + Self.plainKey + [0x85, 0xFF, 0xFF, 0xFF, 0xFC, 0x1F]
         ),
-        ("6.1", "index 0", [0x80]),
-        ("6.2", "a value that is not there", [0x7A]),
+        ("6.1 index 0", [0x80]),
+        ("6.2 a value that is not there", [0x7A]),
     ]
 
     private static func block(_ update: [UInt8]) -> [UInt8] { Peer.request(block: update + Peer.headers("/echo")) }
 
-    private static let tables: [ConformanceCase] = [
-        .init(
-            "HPACK 4.2",
-            "a table size of 0, then the largest",
-            Self.block([0x20, 0x3F, 0xE1, 0x1F]),
-            .answered(200)
-        ),
-        .init("HPACK 4.2", "the table size that it is", Self.block([0x3F, 0xE1, 0x1F]), .answered(200)),
-        .init(
-            "HPACK 6.3",
-            "a table size over the limit",
-            Self.block([0x3F, 0xE2, 0x1F]),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "HPACK 6.3",
-            "a table size that overflows",
-            Self.block([0x3F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "HPACK 4.3",
-            "an entry that a smaller table has lost",
+    private static let tables =
+        Self.rules(
+            .answered(200),
+            [
+                "HPACK 4.2 a table size of 0, then the largest": Self.block([0x20, 0x3F, 0xE1, 0x1F]),
+                "HPACK 4.2 the table size that it is": Self.block([0x3F, 0xE1, 0x1F]),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.compressionError),
+            [
+                "HPACK 6.3 a table size over the limit": Self.block([0x3F, 0xE2, 0x1F]),
+                "HPACK 6.3 a table size that overflows": Self.block([0x3F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.compressionError),
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
-            Peer.frame(.headers, Flags.whole, stream: 3, [0x20] + Peer.headers("/echo") + [0xBE]),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "HPACK 4.4",
-            "an entry larger than the table, which empties it",
+            [
+                "HPACK 4.3 an entry that a smaller table has lost": Peer.frame(
+                    .headers,
+                    Flags.whole,
+                    stream: 3,
+                    [0x20] + Peer.headers("/echo") + [0xBE]
+                ),
+                "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
+                    .headers,
+                    Flags.whole,
+                    stream: 3,
+                    // 5,000 as an integer with a prefix of seven bits.
+                    Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
+                        + [UInt8](repeating: 0x61, count: 5000) + [0xBE]
+                ),
+            ]
+        )
+        + Self.rules(
+            .answered(200),
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
-            Peer.frame(
-                .headers,
-                Flags.whole,
-                stream: 3,
-                // 5,000 as an integer with a prefix of seven bits.
-                Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
-                    + [UInt8](repeating: 0x61, count: 5000) + [0xBE]
-            ),
-            .connectionError(.compressionError)
-        ),
-        .init(
-            "HPACK 2.2",
-            "an entry of another request's table",
-            after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
-            Peer.frame(.headers, Flags.whole, stream: 3, Peer.headers("/echo") + [0xBE]),
             stream: 3,
-            .answered(200)
-        ),
-    ]
+            [
+                "HPACK 2.2 an entry of another request's table": Peer.frame(
+                    .headers,
+                    Flags.whole,
+                    stream: 3,
+                    Peer.headers("/echo") + [0xBE]
+                )
+            ]
+        )
 }

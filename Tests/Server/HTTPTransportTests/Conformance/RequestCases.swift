@@ -15,236 +15,107 @@ extension ConformanceCase {
         return Peer.frame(.headers, Flags.endHeaders, stream: 1, block)
     }
 
-    private static let messages: [ConformanceCase] = [
-        .init("8.1", "GET", Self.closed, .answered(200)),
-        .init(
-            "8.1",
-            "HEAD",
-            Peer.request(block: Self.method("HEAD") + [0x86] + Self.path + Self.host),
-            .answered(200)
-        ),
-        .init("8.1", "POST", Self.open + Peer.frame(.data, Flags.endStream, stream: 1, [1]), .answered(200)),
-        .init(
-            "8.1",
-            "POST with trailers",
-            Self.open + Peer.frame(.data, stream: 1, [1])
-                + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
-            .answered(200)
-        ),
-        .init(
-            "8.1",
-            "trailers that do not end the request",
-            Self.open + Peer.frame(.headers, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1",
-            "trailers without DATA",
-            Self.open + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
-            .answered(200)
-        ),
-        .init(
-            "8.1.1",
-            "DATA shorter than content-length",
-            Self.announced(3) + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2]),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "DATA longer than content-length",
-            Self.announced(3) + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2, 3, 4]),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "DATA in several frames longer than content-length",
-            Self.announced(3) + Peer.frame(.data, stream: 1, [1, 2])
-                + Peer.frame(.data, Flags.endStream, stream: 1, [3, 4]),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "DATA in several frames shorter than content-length",
-            Self.announced(3) + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, Flags.endStream, stream: 1, [2]),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "trailers before the content-length is reached",
-            Self.announced(3) + Peer.frame(.data, stream: 1, [1])
-                + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "DATA as long as content-length, padding not counted",
-            Self.announced(3) + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [2, 1, 2, 3, 0, 0]),
-            .answered(200)
-        ),
-        .init(
-            "8.1.1",
-            "a content-length without DATA",
-            Peer.request(block: Peer.headers("/echo") + Peer.field("content-length", "3")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "a content-length that is no number",
-            Peer.request(block: Peer.headers("/echo") + Peer.field("content-length", "x")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "a content-length that is too large a number",
-            Peer.request(block: Peer.headers("/echo") + Peer.field("content-length", "99999999999999999999")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.1.1",
-            "two content-lengths",
-            Peer.request(
-                block: Peer.headers("/echo") + Peer.field("content-length", "0") + Peer.field("content-length", "0")
-            ),
-            .streamError(.protocolError)
-        ),
-    ]
+    private static let messages =
+        Self.rules(
+            .answered(200),
+            [
+                "8.1 GET": Self.closed,
+                "8.1 HEAD": Peer.request(block: Self.method("HEAD") + [0x86] + Self.path + Self.host),
+                "8.1 POST": Self.open + Peer.frame(.data, Flags.endStream, stream: 1, [1]),
+                "8.1 POST with trailers": Self.open + Peer.frame(.data, stream: 1, [1])
+                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                "8.1 trailers without DATA": Self.open
+                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                "8.1.1 DATA as long as content-length, padding not counted": Self.announced(3)
+                    + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [2, 1, 2, 3, 0, 0]),
+            ]
+        )
+        + Self.rules(
+            .streamError(.protocolError),
+            blocks: [
+                "8.1.1 a content-length without DATA": Peer.headers("/echo") + Peer.field("content-length", "3"),
+                "8.1.1 a content-length that is no number": Peer.headers("/echo") + Peer.field("content-length", "x"),
+                "8.1.1 a content-length that is too large a number": Peer.headers("/echo")
+                    + Peer.field("content-length", "99999999999999999999"),
+            ]
+        )
+        + Self.rules(
+            .streamError(.protocolError),
+            [
+                "8.1 trailers that do not end the request": Self.open
+                    + Peer.frame(.headers, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
+                "8.1.1 DATA shorter than content-length": Self.announced(3)
+                    + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2]),
+                "8.1.1 DATA longer than content-length": Self.announced(3)
+                    + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2, 3, 4]),
+                "8.1.1 DATA in several frames longer than content-length": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1, 2])
+                    + Peer.frame(.data, Flags.endStream, stream: 1, [3, 4]),
+                "8.1.1 DATA in several frames shorter than content-length": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, Flags.endStream, stream: 1, [2]),
+                "8.1.1 trailers before the content-length is reached": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1])
+                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                "8.1.1 two content-lengths": Peer.request(
+                    block: Peer.headers("/echo") + Peer.field("content-length", "0") + Peer.field("content-length", "0")
+                ),
+            ]
+        )
 
-    private static let pseudoFields: [ConformanceCase] = [
-        .init(
-            "8.3",
-            "a pseudo-header field nobody knows",
-            Peer.request(block: [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3",
-            "the pseudo-header field of a response",
-            Peer.request(block: [0x82, 0x86] + Self.path + [0x88] + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3",
-            "a pseudo-header field among the trailers",
-            Self.open + Peer.frame(.headers, Flags.whole, stream: 1, [0x82]),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3",
-            "a pseudo-header field after a regular one",
-            Peer.request(block: [0x82, 0x86] + Self.host + Self.path),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3",
-            "a pseudo-header field in capitals",
-            Peer.request(block: Peer.field(":Method", "GET") + [0x86] + Self.path + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init("8.3.1", "no :method", Peer.request(block: [0x86] + Self.path + Self.host), .streamError(.protocolError)),
-        .init("8.3.1", "no :scheme", Peer.request(block: [0x82] + Self.path + Self.host), .streamError(.protocolError)),
-        .init("8.3.1", "no :path", Peer.request(block: [0x82, 0x86] + Self.host), .streamError(.protocolError)),
-        .init(
-            "8.3.1",
-            "neither :authority nor host",
-            Peer.request(block: [0x82, 0x86] + Self.path),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "an empty :path",
-            Peer.request(block: [0x82, 0x86, 0x04, 0] + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "a :path without a slash",
-            Peer.request(block: [0x82, 0x86] + Peer.field(":path", "echo") + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "a :path of * without OPTIONS",
-            Peer.request(block: [0x82, 0x86] + Peer.field(":path", "*") + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "OPTIONS for *",
-            Peer.request(block: Self.method("OPTIONS") + [0x86] + Peer.field(":path", "*") + Self.host),
-            .answered(404)
-        ),
-        .init(
-            "8.3.1",
-            "two :method",
-            Peer.request(block: [0x82, 0x82, 0x86] + Self.path + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "two :scheme",
-            Peer.request(block: [0x82, 0x86, 0x86] + Self.path + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "two :path",
-            Peer.request(block: [0x82, 0x86] + Self.path + Self.path + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "two :authority",
-            Peer.request(
-                block: [0x82, 0x86] + Self.path + Peer.field(":authority", "h") + Peer.field(":authority", "h")
-            ),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "a space in :method",
-            Peer.request(block: Self.method("GE T") + [0x86] + Self.path + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.3.1",
-            "a control character in :path",
-            Peer.request(block: [0x82, 0x86] + Peer.field(":path", "/ec\u{1}ho") + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.4",
-            "a request that the server would have to push",
-            Peer.request("/echo", stream: 2),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "8.5",
-            "CONNECT",
-            Peer.request(block: Self.method("CONNECT") + Peer.field(":authority", "h:1")),
-            .answered(404)
-        ),
-        .init(
-            "8.5",
-            "CONNECT with :scheme and :path",
-            Peer.request(block: Self.method("CONNECT") + [0x86] + Self.path + Peer.field(":authority", "h:1")),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.5",
-            "CONNECT without :authority",
-            Peer.request(block: Self.method("CONNECT") + Self.host),
-            .streamError(.protocolError)
-        ),
-        .init(
-            "8.5",
-            "CONNECT for a :protocol, which we did not offer",
-            Peer.request(
-                block: Self.method("CONNECT") + [0x86] + Self.path + Peer.field(":authority", "h")
-                    + Peer.field(":protocol", "websocket")
-            ),
-            .streamError(.protocolError)
-        ),
-    ]
+    private static let pseudoFields =
+        Self.rules(
+            .streamError(.protocolError),
+            blocks: [
+                "8.3 a pseudo-header field nobody knows": [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host,
+                "8.3 the pseudo-header field of a response": [0x82, 0x86] + Self.path + [0x88] + Self.host,
+                "8.3 a pseudo-header field after a regular one": [0x82, 0x86] + Self.host + Self.path,
+                "8.3 a pseudo-header field in capitals": Peer.field(":Method", "GET") + [0x86] + Self.path + Self.host,
+                "8.3.1 no :method": [0x86] + Self.path + Self.host,
+                "8.3.1 no :scheme": [0x82] + Self.path + Self.host,
+                "8.3.1 no :path": [0x82, 0x86] + Self.host,
+                "8.3.1 neither :authority nor host": [0x82, 0x86] + Self.path,
+                "8.3.1 an empty :path": [0x82, 0x86, 0x04, 0] + Self.host,
+                "8.3.1 a :path without a slash": [0x82, 0x86] + Peer.field(":path", "echo") + Self.host,
+                "8.3.1 a :path of * without OPTIONS": [0x82, 0x86] + Peer.field(":path", "*") + Self.host,
+                "8.3.1 two :method": [0x82, 0x82, 0x86] + Self.path + Self.host,
+                "8.3.1 two :scheme": [0x82, 0x86, 0x86] + Self.path + Self.host,
+                "8.3.1 two :path": [0x82, 0x86] + Self.path + Self.path + Self.host,
+                "8.3.1 a space in :method": Self.method("GE T") + [0x86] + Self.path + Self.host,
+                "8.3.1 a control character in :path": [0x82, 0x86] + Peer.field(":path", "/ec\u{1}ho") + Self.host,
+                "8.5 CONNECT with :scheme and :path": Self.method("CONNECT") + [0x86] + Self.path
+                    + Peer.field(":authority", "h:1"),
+                "8.5 CONNECT without :authority": Self.method("CONNECT") + Self.host,
+            ]
+        )
+        + Self.rules(
+            .streamError(.protocolError),
+            [
+                "8.3 a pseudo-header field among the trailers": Self.open
+                    + Peer.frame(.headers, Flags.whole, stream: 1, [0x82]),
+                "8.3.1 two :authority": Peer.request(
+                    block: [0x82, 0x86] + Self.path + Peer.field(":authority", "h") + Peer.field(":authority", "h")
+                ),
+                "8.5 CONNECT for a :protocol, which we did not offer": Peer.request(
+                    block: Self.method("CONNECT") + [0x86] + Self.path + Peer.field(":authority", "h")
+                        + Peer.field(":protocol", "websocket")
+                ),
+            ]
+        )
+        + Self.rules(
+            .answered(404),
+            [
+                "8.3.1 OPTIONS for *": Peer.request(
+                    block: Self.method("OPTIONS") + [0x86] + Peer.field(":path", "*") + Self.host
+                ),
+                "8.5 CONNECT": Peer.request(block: Self.method("CONNECT") + Peer.field(":authority", "h:1")),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.protocolError),
+            [
+                "8.4 a request that the server would have to push": Peer.request("/echo", stream: 2)
+            ]
+        )
 }
 
 /// RFC 9113 §5: the states of a stream, its number, priorities, errors and extensions.
@@ -258,142 +129,153 @@ extension ConformanceCase {
     private static let continuation = Peer.frame(.continuation, Flags.endHeaders, stream: 1, [0x82])
     private static let update = Peer.update(stream: 1, 1)
 
-    private static let idle: [ConformanceCase] = [
-        .init("5.1", "idle: DATA", Self.data, .connectionError([.protocolError, .streamClosed])),
-        .init("5.1", "idle: RST_STREAM", Self.reset, .connectionError(.protocolError)),
-        .init("5.1", "idle: WINDOW_UPDATE", Self.update, .connectionError(.protocolError)),
-        .init("5.1", "idle: CONTINUATION", Self.continuation, .connectionError(.protocolError)),
-        .init("5.1", "idle: PRIORITY", Self.priority, .ignored),
-        .init(
-            "5.1",
-            "idle: PRIORITY, then a request on a lower stream",
-            Peer.frame(.priority, stream: 5, [0, 0, 0, 0, 15]) + Self.closed,
-            .answered(200)
-        ),
-    ]
+    private static let idle =
+        Self.rules(
+            .connectionError([.protocolError, .streamClosed]),
+            [
+                "5.1 idle: DATA": Self.data
+            ]
+        )
+        + Self.rules(
+            .connectionError(.protocolError),
+            [
+                "5.1 idle: RST_STREAM": Self.reset,
+                "5.1 idle: WINDOW_UPDATE": Self.update,
+                "5.1 idle: CONTINUATION": Self.continuation,
+            ]
+        )
+        + Self.rules(
+            .ignored,
+            [
+                "5.1 idle: PRIORITY": Self.priority
+            ]
+        )
+        + Self.rules(
+            .answered(200),
+            [
+                "5.1 idle: PRIORITY, then a request on a lower stream": Peer.frame(
+                    .priority,
+                    stream: 5,
+                    [0, 0, 0, 0, 15]
+                ) + Self.closed
+            ]
+        )
 
-    private static let halfClosed: [ConformanceCase] = [
-        .init("5.1", "half-closed (remote): DATA", after: Self.waiting, Self.data, .connectionError(.streamClosed)),
-        .init(
-            "5.1",
-            "half-closed (remote): HEADERS",
+    private static let halfClosed =
+        Self.rules(
+            .connectionError(.streamClosed),
             after: Self.waiting,
-            Self.trailers,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "half-closed (remote): CONTINUATION",
+            [
+                "5.1 half-closed (remote): DATA": Self.data,
+                "5.1 half-closed (remote): HEADERS": Self.trailers,
+            ]
+        )
+        + Self.rules(
+            .connectionError([.protocolError, .streamClosed]),
             after: Self.waiting,
-            Self.continuation,
-            .connectionError([.protocolError, .streamClosed])
-        ),
-        .init("5.1", "half-closed (remote): WINDOW_UPDATE", after: Self.waiting, Self.update, .ignored),
-        .init("5.1", "half-closed (remote): PRIORITY", after: Self.waiting, Self.priority, .ignored),
-        .init("5.1", "half-closed (remote): RST_STREAM", after: Self.waiting, Self.reset, .ignored),
-    ]
+            [
+                "5.1 half-closed (remote): CONTINUATION": Self.continuation
+            ]
+        )
+        + Self.rules(
+            .ignored,
+            after: Self.waiting,
+            [
+                "5.1 half-closed (remote): WINDOW_UPDATE": Self.update,
+                "5.1 half-closed (remote): PRIORITY": Self.priority,
+                "5.1 half-closed (remote): RST_STREAM": Self.reset,
+            ]
+        )
 
     /// What comes on a stream that is over may be discarded, or be a connection error, as RFC 9113 §5.1 has it. DATA
     /// and HEADERS are an error wherever none can be under way, and discarded after a RST_STREAM of ours.
-    private static let closedStates: [ConformanceCase] = [
-        .init("5.1", "closed: DATA", after: Self.closed, Self.data, .connectionError(.streamClosed)),
-        .init(
-            "5.1",
-            "half-closed (remote) or closed: DATA right behind the request",
-            Self.closed + Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed: DATA, with newer streams",
-            after: Self.closed + Peer.request("/wait", stream: 3),
-            Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed: DATA, after the server has reset another stream",
-            after: Self.closed + Self.resetByServer(stream: 3),
-            Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init("5.1", "closed: HEADERS", after: Self.closed, Self.trailers, .connectionError(.streamClosed)),
-        .init("5.1", "closed: a second request", after: Self.closed, Self.closed, .connectionError(.streamClosed)),
-        .init(
-            "5.1",
-            "closed: CONTINUATION",
+    private static let closedStates =
+        Self.rules(
+            .connectionError(.streamClosed),
             after: Self.closed,
-            Self.continuation,
-            .connectionError([.protocolError, .streamClosed])
-        ),
-        .init("5.1", "closed: WINDOW_UPDATE", after: Self.closed, Self.update, .ignored),
-        .init("5.1", "closed: RST_STREAM", after: Self.closed, Self.reset, .ignored),
-        .init("5.1", "closed: PRIORITY", after: Self.closed, Self.priority, .ignored),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: DATA",
+            [
+                "5.1 closed: DATA": Self.data,
+                "5.1 closed: HEADERS": Self.trailers,
+                "5.1 closed: a second request": Self.closed,
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
+            [
+                "5.1 half-closed (remote) or closed: DATA right behind the request": Self.closed + Self.data,
+                "5.1 closed by the client's RST_STREAM: DATA right behind it": Self.open + Self.reset + Self.data,
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
+            after: Self.closed + Peer.request("/wait", stream: 3),
+            [
+                "5.1 closed: DATA, with newer streams": Self.data
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
+            after: Self.closed + Self.resetByServer(stream: 3),
+            [
+                "5.1 closed: DATA, after the server has reset another stream": Self.data
+            ]
+        )
+        + Self.rules(
+            .connectionError([.protocolError, .streamClosed]),
+            after: Self.closed,
+            [
+                "5.1 closed: CONTINUATION": Self.continuation
+            ]
+        )
+        + Self.rules(
+            .ignored,
+            after: Self.closed,
+            [
+                "5.1 closed: WINDOW_UPDATE": Self.update,
+                "5.1 closed: RST_STREAM": Self.reset,
+                "5.1 closed: PRIORITY": Self.priority,
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
             after: Self.open + Self.reset,
-            Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: DATA right behind it",
-            Self.open + Self.reset + Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed by the server's RST_STREAM, then by the client's: DATA",
+            [
+                "5.1 closed by the client's RST_STREAM: DATA": Self.data,
+                "5.1 closed by the client's RST_STREAM: HEADERS": Self.trailers,
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
             after: Self.resetByServer + Self.reset,
-            Self.data,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: HEADERS",
+            [
+                "5.1 closed by the server's RST_STREAM, then by the client's: DATA": Self.data
+            ]
+        )
+        + Self.rules(
+            .connectionError([.protocolError, .streamClosed]),
             after: Self.open + Self.reset,
-            Self.trailers,
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: CONTINUATION",
+            [
+                "5.1 closed by the client's RST_STREAM: CONTINUATION": Self.continuation
+            ]
+        )
+        + Self.rules(
+            .ignored,
             after: Self.open + Self.reset,
-            Self.continuation,
-            .connectionError([.protocolError, .streamClosed])
-        ),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: WINDOW_UPDATE",
-            after: Self.open + Self.reset,
-            Self.update,
-            .ignored
-        ),
-        .init(
-            "5.1",
-            "closed by the client's RST_STREAM: RST_STREAM",
-            after: Self.open + Self.reset,
-            Self.reset,
-            .ignored
-        ),
-        .init("5.1", "closed by the server's RST_STREAM: DATA", after: Self.resetByServer, Self.data, .ignored),
-        .init(
-            "5.1",
-            "closed by the server's RST_STREAM: trailers",
+            [
+                "5.1 closed by the client's RST_STREAM: WINDOW_UPDATE": Self.update,
+                "5.1 closed by the client's RST_STREAM: RST_STREAM": Self.reset,
+            ]
+        )
+        + Self.rules(
+            .ignored,
             after: Self.resetByServer,
-            Self.trailers,
-            .ignored
-        ),
-        .init(
-            "5.1",
-            "closed by the server's RST_STREAM: WINDOW_UPDATE",
-            after: Self.resetByServer,
-            Self.update,
-            .ignored
-        ),
-        .init("5.1", "closed by the server's RST_STREAM: RST_STREAM", after: Self.resetByServer, Self.reset, .ignored),
-    ]
+            [
+                "5.1 closed by the server's RST_STREAM: DATA": Self.data,
+                "5.1 closed by the server's RST_STREAM: trailers": Self.trailers,
+                "5.1 closed by the server's RST_STREAM: WINDOW_UPDATE": Self.update,
+                "5.1 closed by the server's RST_STREAM: RST_STREAM": Self.reset,
+            ]
+        )
 
     /// A request that is malformed before it has ended.
     private static let resetByServer = Self.resetByServer(stream: 1)
@@ -403,83 +285,81 @@ extension ConformanceCase {
         return Peer.frame(.headers, Flags.endHeaders, stream: stream, block)
     }
 
-    private static let numbers: [ConformanceCase] = [
-        .init("5.1.1", "HEADERS on an even number", Peer.request("/echo", stream: 2), .connectionError(.protocolError)),
-        .init(
-            "5.1.1",
-            "HEADERS on an even number that is lower than another",
-            Peer.request("/wait", stream: 5) + Peer.request("/echo", stream: 2),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "5.1.1",
-            "HEADERS on a number that was skipped",
-            Peer.request("/wait", stream: 5) + Peer.request("/echo", stream: 3),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "5.1.1",
-            "DATA on a number that was skipped",
+    private static let numbers =
+        Self.rules(
+            .connectionError(.protocolError),
+            [
+                "5.1.1 HEADERS on an even number": Peer.request("/echo", stream: 2),
+                "5.1.1 HEADERS on an even number that is lower than another": Peer.request("/wait", stream: 5)
+                    + Peer.request("/echo", stream: 2),
+                "5.1.1 HEADERS on a number that was skipped": Peer.request("/wait", stream: 5)
+                    + Peer.request("/echo", stream: 3),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.streamClosed),
             after: Peer.request("/wait", stream: 5),
-            Peer.frame(.data, stream: 3, [1]),
-            .connectionError(.streamClosed)
-        ),
-        .init(
-            "5.1.1",
-            "the first request on another number than 1",
-            Peer.request("/echo", stream: 77),
+            [
+                "5.1.1 DATA on a number that was skipped": Peer.frame(.data, stream: 3, [1])
+            ]
+        )
+        + Self.rules(
+            .answered(200),
             stream: 77,
-            .answered(200)
-        ),
-    ]
+            [
+                "5.1.1 the first request on another number than 1": Peer.request("/echo", stream: 77)
+            ]
+        )
 
-    private static let prioritiesAndErrors: [ConformanceCase] = [
-        .init(
-            "5.3",
-            "PRIORITY on a stream that depends on one that is not there",
-            Self.waiting + Peer.frame(.priority, stream: 1, [0, 0, 0, 99, 15]),
-            .ignored
-        ),
-        .init(
-            "5.3",
-            "PRIORITY that is exclusive, of the greatest weight",
-            Self.waiting + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
-            .ignored
-        ),
-        .init(
-            "5.3",
-            "HEADERS with a priority",
-            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0, 0, 0, 0, 0] + Peer.headers("/echo")),
-            .answered(200)
-        ),
-        .init(
-            "5.3",
-            "HEADERS with an exclusive dependency on a stream that is not there",
-            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0x80, 0, 0, 9, 9] + Peer.headers("/echo")),
-            .answered(200)
-        ),
-        // RFC 9113 keeps priorities for the sake of clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2 does.
-        .init(
-            "5.3",
-            "HEADERS that depend on their own stream",
-            Peer.frame(.headers, Flags.whole | Flags.priority, stream: 1, [0, 0, 0, 1, 15] + Peer.headers("/echo")),
-            .connectionError(.protocolError)
-        ),
-        .init(
-            "5.3",
-            "PRIORITY that depends on its own stream",
-            Self.waiting + Peer.frame(.priority, stream: 1, [0, 0, 0, 1, 15]),
-            .connectionError(.protocolError)
-        ),
-        .init("5.4.1", "a PING that is wrong", Peer.frame(.ping, [1, 2, 3]), .connectionError(.frameSizeError)),
-        .init("5.4.2", "RST_STREAM twice", Self.waiting + Self.reset + Self.reset, .ignored),
-        .init(
-            "5.5",
-            "an extension's frame within a field block",
-            Self.begun + Peer.frame(.unknown, stream: 1),
-            .connectionError(.protocolError)
-        ),
-        .init("5.5", "an extension's setting", Peer.frame(.settings, Peer.setting(0x42, 7)), .ignored),
-        .init("5.5", "an extension's frame on a stream", Self.waiting + Peer.frame(.unknown, stream: 1, [1]), .ignored),
-    ]
+    private static let prioritiesAndErrors =
+        Self.rules(
+            .ignored,
+            [
+                "5.3 PRIORITY on a stream that depends on one that is not there": Self.waiting
+                    + Peer.frame(.priority, stream: 1, [0, 0, 0, 99, 15]),
+                "5.3 PRIORITY that is exclusive, of the greatest weight": Self.waiting
+                    + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
+                "5.4.2 RST_STREAM twice": Self.waiting + Self.reset + Self.reset,
+                "5.5 an extension's setting": Peer.frame(.settings, Peer.setting(0x42, 7)),
+                "5.5 an extension's frame on a stream": Self.waiting + Peer.frame(.unknown, stream: 1, [1]),
+            ]
+        )
+        + Self.rules(
+            .answered(200),
+            [
+                "5.3 HEADERS with a priority": Peer.frame(
+                    .headers,
+                    Flags.whole | Flags.priority,
+                    stream: 1,
+                    [0, 0, 0, 0, 0] + Peer.headers("/echo")
+                ),
+                "5.3 HEADERS with an exclusive dependency on a stream that is not there": Peer.frame(
+                    .headers,
+                    Flags.whole | Flags.priority,
+                    stream: 1,
+                    [0x80, 0, 0, 9, 9] + Peer.headers("/echo")
+                ),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.protocolError),
+            [
+                // RFC 9113 keeps priorities for the sake of clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2 does.
+                "5.3 HEADERS that depend on their own stream": Peer.frame(
+                    .headers,
+                    Flags.whole | Flags.priority,
+                    stream: 1,
+                    [0, 0, 0, 1, 15] + Peer.headers("/echo")
+                ),
+                "5.3 PRIORITY that depends on its own stream": Self.waiting
+                    + Peer.frame(.priority, stream: 1, [0, 0, 0, 1, 15]),
+                "5.5 an extension's frame within a field block": Self.begun + Peer.frame(.unknown, stream: 1),
+            ]
+        )
+        + Self.rules(
+            .connectionError(.frameSizeError),
+            [
+                "5.4.1 a PING that is wrong": Peer.frame(.ping, [1, 2, 3])
+            ]
+        )
 }

@@ -215,9 +215,13 @@ struct HTTP1ConformanceTests {
         }
     }
 
-    @Test("Bytes that come drop by drop do not put off the end of a request's time")
-    func drip() {
+    @Test(
+        "Bytes that come drop by drop do not put off the end of a request's time",
+        arguments: ["", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n"]
+    )
+    func drip(beginning: String) {
         let fixture = HTTP1Fixture()
+        if !beginning.isEmpty { fixture.receive([UInt8](beginning.utf8)) }
         for byte in "GET /".utf8 {
             fixture.receive([byte])
             fixture.memory.now += 15_000
