@@ -160,10 +160,7 @@ struct DamageTests {
     @Test("A log without its file is not deleted")
     func logAlone() throws {
         let folder = try JournalFolder()
-        do {
-            let (journal, _) = try folder.open()
-            try journal.commit([(.device(1), [1])])
-        }
+        try folder.commit([(.device(1), [1])])
         let good = try Data(contentsOf: URL(filePath: folder.path))
         for content in [nil, Data()] {
             try? FileManager.default.removeItem(atPath: folder.path)

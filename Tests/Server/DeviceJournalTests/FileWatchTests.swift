@@ -39,10 +39,7 @@ struct FileWatchTests {
     @Test("Behind a symbolic link they are those beside its target, and a link that leads nowhere is refused")
     func link() throws {
         let folder = try JournalFolder()
-        do {
-            let (journal, _) = try folder.open()
-            try journal.commit([(.device(1), [1])])
-        }
+        try folder.commit([(.device(1), [1])])
         let other = try JournalFolder()
         try FileManager.default.createSymbolicLink(atPath: other.path, withDestinationPath: folder.path)
         do {
@@ -60,10 +57,7 @@ struct FileWatchTests {
     @Test("A log or mark beside a link, and not where that leads, is refused by name", arguments: ["-wal", "-mark"])
     func besideLink(end: String) throws {
         let (folder, other) = (try JournalFolder(), try JournalFolder())
-        do {
-            let (journal, _) = try folder.open()
-            try journal.commit([(.device(1), [1])])
-        }
+        try folder.commit([(.device(1), [1])])
         try FileManager.default.moveItem(atPath: folder.path, toPath: other.path)
         try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
         let rest = end == "-wal" ? "-mark" : "-wal"
@@ -78,10 +72,7 @@ struct FileWatchTests {
     @Test("A log or a mark that is a link itself is refused by name", arguments: ["-wal", "-mark"], [true, false])
     func linked(end: String, isDangling: Bool) throws {
         let (folder, other) = (try JournalFolder(), try JournalFolder())
-        do {
-            let (journal, _) = try folder.open()
-            try journal.commit([(.device(1), [1])])
-        }
+        try folder.commit([(.device(1), [1])])
         try FileManager.default.moveItem(atPath: folder.path + end, toPath: other.path + end)
         let target = other.path + (isDangling ? "-nothing" : end)
         try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
@@ -93,10 +84,7 @@ struct FileWatchTests {
     @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
     func rollback() throws {
         let folder = try JournalFolder()
-        do {
-            let (journal, _) = try folder.open()
-            try journal.commit([(.device(1), [1])])
-        }
+        try folder.commit([(.device(1), [1])])
         try Data(repeating: 7, count: 600).write(to: URL(filePath: folder.path + "-journal"))
         let before = try folder.contents()
         let message = try #require(try folder.refusal())

@@ -59,6 +59,12 @@ final class JournalFolder {
         return (journal, records, try journal.beginTellingLoss())
     }
 
+    /// Opens the journal, commits these records, and closes it.
+    func commit(_ records: [(RecordKey, [UInt8])]) throws {
+        let (journal, _) = try self.open()
+        try journal.commit(records)
+    }
+
     /// What a reader finds in `name`.
     func read(_ name: String = "journal.sqlite") throws -> [RecordKey: [UInt8]] {
         var records: [RecordKey: [UInt8]] = [:]

@@ -29,22 +29,6 @@ struct JournalTests {
         #expect(try folder.read() == found)
     }
 
-    @Test("Of several records of one key the last one counts, within a process and after it")
-    func lastWins() throws {
-        let folder = try JournalFolder()
-        for round in 0..<3 {
-            let (journal, found) = try folder.open()
-            #expect(found[.device(1)] == (round == 0 ? nil : [UInt8(round * 10 - 1)]))
-            for value in 0..<10 {
-                try journal.commit([(.device(1), [UInt8(round * 10 + value)]), (.device(2 + value), [UInt8(round)])])
-            }
-        }
-        let (_, found) = try folder.open()
-        #expect(found.count == 11)
-        #expect(found[.device(1)] == [29])
-        #expect(found[.device(5)] == [2])
-    }
-
     @Test("A commit of any size is cut into rows and comes back whole")
     func largeCommits() throws {
         let folder = try JournalFolder()

@@ -204,26 +204,4 @@ struct HistoryTroubleTests {
         #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))
         #expect(rig.recent(1).count == 1)
     }
-
-    @Test("File and log, copied at any moment as a killed process leaves them, hold all that was flushed")
-    func killed() throws {
-        let rig = try HistoryRig()
-        var random = SeededGenerator(seed: 8)
-        for round in 0..<60 {
-            for _ in 0..<300 { rig.appendRandom(&random, devices: 40) }
-            rig.flush()
-            for _ in 0..<random.number(below: 5) { _ = rig.open().tidy() }
-            guard round % 6 == 0 else { continue }
-            let copy = rig.folder.appending(path: "copy.sqlite").path
-            for suffix in ["", "-wal"] {
-                try? FileManager.default.removeItem(atPath: copy + suffix)
-                try FileManager.default.copyItem(atPath: rig.path + suffix, toPath: copy + suffix)
-            }
-            let history = HistoryFile(path: copy, limits: rig.limits) { Issue.record("\($0)") }
-            for device in 0..<40 as Range<UInt64> {
-                let device = device &* 0x9E37_79B9_7F4A_7C15
-                #expect(history.recent(device: device, count: 1000) == rig.recent(device, 1000))
-            }
-        }
-    }
 }
