@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import WakeGateTestKit
 import WakeWorker
 
 @Suite("A worker that handles background tasks", .serialized, .timeLimit(.minutes(15)))

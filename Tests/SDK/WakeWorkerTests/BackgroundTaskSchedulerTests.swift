@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WakeGateTestKit
 import WakeWorker
 import Wire
 

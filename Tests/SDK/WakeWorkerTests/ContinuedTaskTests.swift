@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import WakeGateTestKit
 import WakeWorker
 
 @Suite("Handlers of continued tasks", .serialized, .timeLimit(.minutes(15)))

@@ -6,52 +6,19 @@ import WakeWorker
 /// A peer on a free loopback port that takes workers as a gateway does, sends what a test writes, and answers as it is
 /// told, with 204 otherwise.
 final class TaskGateway {
-    struct Request {
-        let method: String
-        let path: String
-        let body: String
-    }
-
     let url: String
     let certificateAuthority: String
     private let authority: TestAuthority
-    private let process = Process()
-    private let input = Pipe.toChild()
-    private let lines: AsyncStream<String>
-    /// What it told and nobody has waited for yet.
-    private var unclaimed: [String] = []
+    private let child: ScriptedChild
 
     init() async throws {
         self.authority = try TestAuthority()
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
         let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
         self.certificateAuthority = self.authority.certificate
-        let script = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py")
-        let output = Pipe.toChild()
-        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", script.path, certificate]
-        self.process.standardInput = self.input
-        self.process.standardOutput = output
-        let (lines, source) = AsyncStream<String>.makeStream()
-        self.lines = lines
-        try self.process.start()
-        let reader = Thread {
-            var rest = Data()
-            while case let data = output.fileHandleForReading.availableData, !data.isEmpty {
-                rest += data
-                while let end = rest.firstIndex(of: 0x0A) {
-                    source.yield(String(decoding: rest[rest.startIndex..<end], as: UTF8.self))
-                    rest = Data(rest[(end + 1)...])
-                }
-            }
-            source.finish()
-        }
-        reader.start()
-        let port = await lines.first { _ in true }
-        self.url = "https://127.0.0.1:\(try #require(port))"
+        self.child = try ScriptedChild("scripted_gateway.py", certificate)
+        self.url = "https://127.0.0.1:\(try await self.child.line { _ in true })"
     }
-
-    deinit { self.process.terminate() }
 
     /// Sends an event on the stream that is open.
     func send(_ event: String, _ data: String) async throws {
@@ -105,36 +72,16 @@ final class TaskGateway {
 
     /// The next request whose path without its query ends like this.
     @discardableResult
-    func request(_ end: String) async throws -> Request {
+    func request(_ end: String) async throws -> ScriptedChild.Request {
         try await self.request { $0.hasSuffix(end) }
     }
 
     /// The next request whose path without its query is as wanted.
-    func request(where isWanted: (Substring) -> Bool) async throws -> Request {
-        let line = try await self.line { line in
-            let words = line.split(separator: " ", maxSplits: 2)
-            return words.count > 1 && isWanted(words[1].split(separator: "?")[0])
-        }
-        let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
-        return Request(method: words[0], path: words[1], body: words[2])
+    func request(where isWanted: (Substring) -> Bool) async throws -> ScriptedChild.Request {
+        try await self.child.request(where: isWanted)
     }
 
     private func command(_ command: [String: Any]) async throws {
-        let data = try JSONSerialization.data(withJSONObject: command.merging(["told": true]) { $1 })
-        try self.input.fileHandleForWriting.write(contentsOf: data + Data("\n".utf8))
-        _ = try await self.line { $0 == "done" }
-    }
-
-    private func line(_ isWanted: (String) -> Bool) async throws -> String {
-        if let index = self.unclaimed.firstIndex(where: isWanted) { return self.unclaimed.remove(at: index) }
-        for await line in self.lines {
-            if isWanted(line) { return line }
-            self.unclaimed.append(line)
-        }
-        throw Ended(unclaimed: self.unclaimed)
-    }
-
-    struct Ended: Error {
-        let unclaimed: [String]
+        try await self.child.command(command.merging(["told": true]) { $1 })
     }
 }

@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import WakeGateTestKit
 import WakeWorker
 import Wire
 

@@ -1,0 +1,74 @@
+import Foundation
+
+/// A script of `Tests/EndToEndTests/Clients` that plays a peer: it tells what it is asked, a line each, and does what a
+/// test tells it to.
+package final class ScriptedChild {
+    package struct Request {
+        package let method: String
+        package let path: String
+        package let body: String
+    }
+
+    package struct Ended: Error {
+        package let unclaimed: [String]
+    }
+
+    private let process = Process()
+    private let input = Pipe.toChild()
+    private let lines: AsyncStream<String>
+    /// What it told and nobody has waited for yet.
+    private var unclaimed: [String] = []
+
+    package init(_ script: String, _ argument: String) throws {
+        let file = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(script)")
+        let output = Pipe.toChild()
+        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        self.process.arguments = ["python3", file.path, argument]
+        self.process.standardInput = self.input
+        self.process.standardOutput = output
+        let (lines, source) = AsyncStream<String>.makeStream()
+        self.lines = lines
+        try self.process.start()
+        let reader = Thread {
+            var rest = Data()
+            while case let data = output.fileHandleForReading.availableData, !data.isEmpty {
+                rest += data
+                while let end = rest.firstIndex(of: 0x0A) {
+                    source.yield(String(decoding: rest[rest.startIndex..<end], as: UTF8.self))
+                    rest = Data(rest[(end + 1)...])
+                }
+            }
+            source.finish()
+        }
+        reader.start()
+    }
+
+    deinit { self.process.terminate() }
+
+    /// Has it do something, and waits until it has.
+    package func command(_ command: [String: Any]) async throws {
+        let data = try JSONSerialization.data(withJSONObject: command)
+        try self.input.fileHandleForWriting.write(contentsOf: data + Data("\n".utf8))
+        _ = try await self.line { $0 == "done" }
+    }
+
+    /// The next line that is as wanted.
+    package func line(_ isWanted: (String) -> Bool) async throws -> String {
+        if let index = self.unclaimed.firstIndex(where: isWanted) { return self.unclaimed.remove(at: index) }
+        for await line in self.lines {
+            if isWanted(line) { return line }
+            self.unclaimed.append(line)
+        }
+        throw Ended(unclaimed: self.unclaimed)
+    }
+
+    /// The next request whose path without its query is as wanted.
+    package func request(where isWanted: (Substring) -> Bool) async throws -> Request {
+        let line = try await self.line { line in
+            let words = line.split(separator: " ", maxSplits: 2)
+            return words.count > 1 && isWanted(words[1].split(separator: "?")[0])
+        }
+        let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false).map(String.init)
+        return Request(method: words[0], path: words[1], body: words[2])
+    }
+}
