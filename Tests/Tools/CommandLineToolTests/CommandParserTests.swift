@@ -4,6 +4,20 @@ import Gateway
 import Testing
 import wakegate
 
+extension ParsedCommand {
+    /// The command that a line runs.
+    static func running(_ line: String) throws -> ParsedCommand {
+        try self.running(words: line.split(separator: " ").map(String.init))
+    }
+
+    static func running(words: [String]) throws -> ParsedCommand {
+        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
+            throw CommandFailure.usage("no command")
+        }
+        return parsed
+    }
+}
+
 @Suite("Reading command lines")
 struct CommandParserTests {
     private func parsed(_ line: String) throws -> ParsedCommand? {

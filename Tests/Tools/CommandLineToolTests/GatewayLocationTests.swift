@@ -38,11 +38,7 @@ struct GatewayLocationTests {
         side: GatewayLocation.Side = .edge,
         _ variables: [String: String] = [:]
     ) throws -> GatewayLocation {
-        guard
-            case .run(let parsed) = try CommandParser(CommandTable.all).parse(
-                line.split(separator: " ").map(String.init)
-            )
-        else { throw CommandFailure.usage("no command") }
+        let parsed = try ParsedCommand.running(line)
         let all = variables.merging(["XDG_CONFIG_HOME": home.folder.path]) { own, _ in own }
         return try GatewayLocation(parsed, side: side, folder: home.folder.path, variables: all)
     }

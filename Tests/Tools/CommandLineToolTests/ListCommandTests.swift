@@ -4,14 +4,6 @@ import Wire
 import wakegate
 
 struct DeviceListCommandTests {
-    private func parsed(_ line: String) throws -> ParsedCommand {
-        let words = line.split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
-            throw CommandFailure.usage("no command")
-        }
-        return parsed
-    }
-
     @Test(
         "A page is asked for with what narrows the list",
         arguments: [
@@ -21,7 +13,7 @@ struct DeviceListCommandTests {
         ] as [(String, String?, String)]
     )
     func paths(options: String, after: String?, path: String) throws {
-        #expect(DeviceListCommand.path(try self.parsed("device list \(options)"), limit: 7, after: after) == path)
+        #expect(DeviceListCommand.path(try .running("device list \(options)"), limit: 7, after: after) == path)
     }
 
     @Test("Devices are a table with one head however many pages there are")
@@ -43,26 +35,18 @@ struct DeviceListCommandTests {
 }
 
 struct PushListCommandTests {
-    private func parsed(_ line: String) throws -> ParsedCommand {
-        let words = line.split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
-            throw CommandFailure.usage("no command")
-        }
-        return parsed
-    }
-
     @Test("A page of pushes is asked for with what narrows the list")
     func paths() throws {
-        let plain = try self.parsed("push list")
+        let plain = try ParsedCommand.running("push list")
         #expect(PushListCommand.path(plain, since: nil, limit: 7, after: nil) == "/v1/pushes?limit=7")
-        let narrowed = try self.parsed("push list --topic a.b --outcome expired")
+        let narrowed = try ParsedCommand.running("push list --topic a.b --outcome expired")
         let path = "/v1/pushes?since=5&topic=a.b&outcome=expired&limit=9&after=1.2.3.4"
         #expect(PushListCommand.path(narrowed, since: 5, limit: 9, after: "1.2.3.4") == path)
     }
 
     @Test("A push to a device is sent as ever, whatever its token")
     func push() throws {
-        #expect(try self.parsed("push 0be5 --topic a.b").arguments == ["0be5"])
+        #expect(try ParsedCommand.running("push 0be5 --topic a.b").arguments == ["0be5"])
     }
 
     @Test(

@@ -89,11 +89,7 @@ struct PushAdviceTests {
 @Suite("The token of a provider")
 struct ProviderTokenTests {
     private func parsed(_ options: String) throws -> ParsedCommand {
-        let words = "push ab --topic t \(options)".split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
-            throw CommandFailure(.failed, "no push")
-        }
-        return parsed
+        try .running("push ab --topic t \(options)")
     }
 
     private func decoded(_ part: Substring) throws -> String {

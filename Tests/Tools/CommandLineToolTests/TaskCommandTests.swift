@@ -5,14 +5,6 @@ import wakegate
 
 @Suite("Command lines about background tasks", .timeLimit(.minutes(15)))
 struct TaskCommandTests {
-    private func parsed(_ line: String) throws -> ParsedCommand {
-        let words = line.split(separator: " ").map(String.init)
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(words) else {
-            throw CommandFailure.usage("no command")
-        }
-        return parsed
-    }
-
     @Test(
         "A submission has what its options say, and nothing else",
         arguments: [
@@ -34,7 +26,7 @@ struct TaskCommandTests {
         ]
     )
     func submission(options: String, body: String) throws {
-        #expect(try TaskSubmission.body(self.parsed("task submit ab a.b \(options)"), now: 5) == body)
+        #expect(try TaskSubmission.body(.running("task submit ab a.b \(options)"), now: 5) == body)
     }
 
     @Test(
@@ -58,7 +50,7 @@ struct TaskCommandTests {
         ]
     )
     func faults(options: String, message: String) throws {
-        let parsed = try self.parsed("task submit ab a.b \(options)")
+        let parsed = try ParsedCommand.running("task submit ab a.b \(options)")
         #expect(throws: CommandFailure.usage(message)) { try TaskSubmission.body(parsed, now: 0) }
     }
 
@@ -71,7 +63,7 @@ struct TaskCommandTests {
         ]
     )
     func lists(options: String, path: String) throws {
-        #expect(try TaskCommands.listPath(self.parsed("task list \(options)")) == path)
+        #expect(try TaskCommands.listPath(.running("task list \(options)")) == path)
     }
 
     @Test(
@@ -83,7 +75,7 @@ struct TaskCommandTests {
         ]
     )
     func listFaults(options: String, message: String) throws {
-        let parsed = try self.parsed("task list \(options)")
+        let parsed = try ParsedCommand.running("task list \(options)")
         #expect(throws: CommandFailure.usage(message)) { try TaskCommands.listPath(parsed) }
     }
 
@@ -131,24 +123,24 @@ struct TaskCommandTests {
 
     @Test("Conditions are subscribed to without wakes")
     func watch() throws {
-        let parsed = try self.parsed("device watch --topic a.b --device ab --device cd")
+        let parsed = try ParsedCommand.running("device watch --topic a.b --device ab --device cd")
         #expect(
             try DeviceWatchCommand.path(parsed)
                 == "/v1/topics/a.b/wakes?slots=1&push=0&conditions=1&name=device%20watch&device=ab&device=cd"
         )
         let many = String(repeating: " --device ab", count: 65)
         #expect(throws: CommandFailure.usage("--device was given 65 times; give it at most 64 times")) {
-            try DeviceWatchCommand.path(self.parsed("device watch --topic t\(many)"))
+            try DeviceWatchCommand.path(.running("device watch --topic t\(many)"))
         }
     }
 
     @Test("A worker takes pushes unless it is told not to, and tasks and sessions that it names")
     func worker() throws {
-        let tasks = try WorkerTasks(self.parsed("worker --topic t --task a.b --task a.* --session s -- true"))
+        let tasks = try WorkerTasks(.running("worker --topic t --task a.b --task a.* --session s -- true"))
         #expect(tasks.tasks == ["a.b", "a.*"])
         #expect(tasks.sessions == ["s"])
         #expect(tasks.takesPushes && !tasks.hasGPU)
-        let other = try WorkerTasks(self.parsed("worker --topic t --task a --resource gpu --no-pushes -- true"))
+        let other = try WorkerTasks(.running("worker --topic t --task a --resource gpu --no-pushes -- true"))
         #expect(!other.takesPushes && other.hasGPU)
     }
 
@@ -161,7 +153,7 @@ struct TaskCommandTests {
         ]
     )
     func workerFaults(options: String, message: String) throws {
-        let parsed = try self.parsed("worker --topic t \(options) -- true")
+        let parsed = try ParsedCommand.running("worker --topic t \(options) -- true")
         #expect { try WorkerTasks(parsed) } throws: { "\($0)".hasPrefix(message) }
     }
 }

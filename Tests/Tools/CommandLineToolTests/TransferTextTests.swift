@@ -7,13 +7,6 @@ import wakegate
 
 @Suite("What is told of transfers", .timeLimit(.minutes(15)))
 struct TransferTextTests {
-    private static func parsed(_ line: String...) throws -> ParsedCommand {
-        guard case .run(let parsed) = try CommandParser(CommandTable.all).parse(line) else {
-            throw CommandFailure(.badUsage, "no command")
-        }
-        return parsed
-    }
-
     @Test(
         "Numbers of bytes are in the largest unit that leaves at least one",
         arguments: [
@@ -105,30 +98,17 @@ struct TransferTextTests {
 
     @Test("A command line says the whole transfer")
     func add() throws {
-        let line = try Self.parsed(
-            "transfer",
-            "add",
-            "s",
-            "https://h/f",
-            "--header",
-            "Authorization: Bearer x",
-            "--header",
-            "accept:y",
-            "--earliest-begin",
-            "15m",
-            "--sha256",
-            String(repeating: "AB", count: 32),
-            "--bytes-max",
-            "7",
-            "--note",
-            "n"
-        )
+        let line = try ParsedCommand.running(words: [
+            "transfer", "add", "s", "https://h/f", "--header", "Authorization: Bearer x", "--header", "accept:y",
+            "--earliest-begin", "15m", "--sha256", String(repeating: "AB", count: 32), "--bytes-max", "7", "--note",
+            "n",
+        ])
         let request = try TransferCommands.request(line, now: 1000)
         #expect(request.headers == ["authorization": "Bearer x", "accept": "y"])
         #expect(request.earliestBegin == Date(timeIntervalSince1970: 901))
         #expect(request.sha256 == String(repeating: "ab", count: 32))
         #expect(request.bytesMax == 7 && request.note == "n" && request.kind == .download)
-        let upload = try Self.parsed("transfer", "add", "s", "http://h/f", "--upload", "f", "--method", "POST")
+        let upload = try ParsedCommand.running("transfer add s http://h/f --upload f --method POST")
         let sent = try TransferCommands.request(upload, now: 0)
         #expect(sent.kind == .upload && sent.file == "f" && sent.method == "POST")
     }
@@ -154,12 +134,12 @@ struct TransferTextTests {
 
     @Test("A session's options change what they name, and nothing else")
     func session() throws {
-        let line = try Self.parsed("transfer", "session", "s", "--early-answers", "yes", "--request-timeout", "5")
+        let line = try ParsedCommand.running("transfer session s --early-answers yes --request-timeout 5")
         var wanted = BackgroundSessionConfiguration()
         wanted.acceptsEarlyAnswers = true
         wanted.requestTimeout = .seconds(5)
         #expect(try TransferSessionCommand.configuration(line) == wanted)
-        let bad = try Self.parsed("transfer", "session", "s", "--metered", "perhaps")
+        let bad = try ParsedCommand.running("transfer session s --metered perhaps")
         let failure = #expect(throws: CommandFailure.self) { _ = try TransferSessionCommand.configuration(bad) }
         #expect(failure?.message == "--metered is \"perhaps\"; write yes or no")
     }
