@@ -30,17 +30,4 @@ struct ExtensionTests {
         #expect(rig.engine.popExpiredWake()?.id == wake)
         #expect(rig.engine.totals.results[.expired] == 1)
     }
-
-    @Test("A wake that has ended, or whose deadline has just passed, gets no more time")
-    func ended() throws {
-        let rig = EngineRig()
-        let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
-        rig.pass(30_000)
-        _ = rig.engine.advance(to: rig.instant, devicesMax: 0)
-        #expect(rig.engine.extend(wake, by: 30_000) == .ended(.push(.expired)))
-        #expect(rig.engine.extend(WakeID(random: (1, 2)), by: 30_000) == .unknown)
-        let other = try #require(rig.push(2, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.push(.noData), wake: other) == .ended)
-        #expect(rig.engine.extend(other, by: 1) == .ended(.push(.noData)))
-    }
 }

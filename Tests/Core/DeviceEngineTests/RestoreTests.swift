@@ -87,67 +87,6 @@ struct RestoreTests {
         #expect(books.pending == 1 && books.inFlight == 0)
     }
 
-    @Test("A wake in flight at the end of the process is lost: its launch never happened, its attempt does not count")
-    func lostWake() throws {
-        let rig = EngineRig()
-        let store = SimulatedStore()
-        let wake = try #require(rig.push(1, .immediate, workerIsFree: true)?.wake)
-        let before = try #require(rig.snapshot(1).state.inFlight)
-        try store.commit(from: rig.engine)
-        // Its deadline is long past when the gateway starts again: lost all the same.
-        rig.pass(60_000)
-        let next = try Self.restored(store, at: rig, losingWakes: true)
-        let books = next.engine.totals
-        #expect(books.results[.lost] == 1 && books.results[.expired] == 0)
-        #expect(books.accepted == 1 && books.pending == 1 && books.inFlight == 0 && books.launched == 1)
-        let after = next.snapshot(1).state
-        #expect(after.spacing == Spacing() && after.penalty == 0)
-        #expect(after.pending?.attempts == 0 && after.pending?.priority == .immediate)
-        #expect(after.pending?.expiry == before.push.expiry)
-        // That is a change, and has to be kept before anybody hears of it.
-        #expect(next.engine.hasChanges)
-        #expect(next.engine.report(.push(.newData), wake: wake) == .endedOtherwise(.push(.lost)))
-        let again = try #require(next.engine.claim(next.index(1)))
-        #expect(again.id != wake && again.push?.attempts == 1)
-        #expect(again.content?.apnsID == EngineRig.apnsID(1))
-    }
-
-    @Test("Ended wakes are remembered across a restart, for as long as without one")
-    func endedWakes() throws {
-        let rig = EngineRig()
-        let store = SimulatedStore()
-        let first = try #require(rig.push(1, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.push(.newData), wake: first) == .ended)
-        rig.advance(by: 500_000)
-        let second = try #require(rig.push(2, workerIsFree: true)?.wake)
-        #expect(rig.engine.report(.push(.noData), wake: second) == .ended)
-        try store.commit(from: rig.engine)
-        let next = try Self.restored(store, at: rig, losingWakes: true)
-        #expect(next.engine.report(.push(.newData), wake: first) == .repeated)
-        #expect(next.engine.report(.push(.newData), wake: second) == .endedOtherwise(.push(.noData)))
-        next.advance(by: 100_000)
-        #expect(next.engine.report(.push(.newData), wake: first) == .unknown)
-        #expect(next.engine.report(.push(.noData), wake: second) == .repeated)
-    }
-
-    @Test("A removed token stays removed, with its moment")
-    func tombstone() throws {
-        let rig = EngineRig()
-        let store = SimulatedStore()
-        rig.push(1)
-        rig.advance(by: 5)
-        rig.engine.unregister(rig.index(1))
-        let removedAt = rig.instant
-        try store.commit(from: rig.engine)
-        rig.advance(by: 1000)
-        let next = try Self.restored(store, at: rig, losingWakes: true)
-        let admission = EngineRig.topicName(0).withByteView {
-            next.engine.admit(EngineRig.token(1), topic: $0, isDryRun: false)
-        }
-        #expect(admission == .refused(.unregistered(removedAt)))
-        #expect(next.engine.totals.registered == 0)
-    }
-
     @Test("Content of the greatest size comes back byte for byte, on tokens of every length", arguments: [16, 33, 100])
     func content(bytes: Int) throws {
         let rig = EngineRig()

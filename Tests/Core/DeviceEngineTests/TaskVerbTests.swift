@@ -8,25 +8,6 @@ import Wire
 struct TaskVerbTests {
     private let rig = EngineRig(EngineRig.permitting())
 
-    @Test("A request launches at once, or says when it may and what keeps it back")
-    func answers() throws {
-        let launched = try self.rig.submit(1, "refresh", hasSlot: true)
-        #expect(launched.disposition == .launched && launched.eligibleAt == nil && launched.held == nil)
-        let wake = try #require(launched.wake)
-        #expect(self.rig.engine.launchedWake(wake)?.kind == .appRefresh)
-        let later = try self.rig.submit(1, "refresh", after: 60, hasSlot: true)
-        #expect(later.disposition == .scheduled && later.wake == nil)
-        #expect(later.eligibleAt == self.rig.instant + 900_000 && later.held == nil)
-        let again = try self.rig.submit(1, "refresh")
-        #expect(again.disposition == .replaced)
-        let waits = try self.rig.submit(2, "refresh")
-        #expect(waits.disposition == .scheduled && waits.held == .worker && waits.eligibleAt == nil)
-        self.rig.conditions(2) { $0.network = false }
-        #expect(try self.rig.submit(2, "refresh").held == .network)
-        #expect(self.rig.isConserved)
-        #expect(self.rig.engine.totals.requests.replaced == 2 && self.rig.engine.totals.requests.submitted.sum == 5)
-    }
-
     @Test("A refusal changes nothing but a count, and leaves no row")
     func refusals() throws {
         var configuration = EngineRig.open()
@@ -71,20 +52,6 @@ struct TaskVerbTests {
         let session = try #require(self.rig.launchNext(1)).id
         #expect(self.rig.engine.expireForced(device, identifier: "n") == task)
         #expect(self.rig.engine.expireForced(device, identifier: "n") == session)
-    }
-
-    @Test("What waits longest goes first, a push too, and its slot decides")
-    func order() throws {
-        try self.rig.submit(1, "refresh", after: 30)
-        self.rig.advance(by: 10_000)
-        self.rig.push(1)
-        self.rig.advance(by: 30_000)
-        let first = try #require(self.rig.engine.claim(self.rig.index(1)) { $0.kind != .push })
-        #expect(first.kind == .appRefresh)
-        #expect(self.rig.engine.report(.task(.failure), wake: first.id) == .ended)
-        self.rig.advance(by: 900_000)
-        #expect(self.rig.launchNext(1)?.kind == .push)
-        #expect(self.rig.isConserved)
     }
 
     @Test("The same event of a session counts once, as long as its id is remembered")

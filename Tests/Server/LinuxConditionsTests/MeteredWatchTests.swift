@@ -42,7 +42,7 @@ struct MeteredWatchTests {
         #expect(try bus.asked() == 3)
     }
 
-    @Test("NetworkManager that is not there, comes and goes: nothing is known without it or a bus, and nobody starts it")
+    @Test("NetworkManager that is not there, comes and goes: without it or a bus nothing is known; nobody starts it")
     func owner() throws {
         let bus = try self.bus("start", "1")
         let watch = MeteredWatch(socket: bus.socket)
