@@ -276,31 +276,4 @@ struct DeliveryLogTests {
         #expect(answers[0].string("token")?.count == 64)
         #expect(answers[1].status == 404 && answers[1].string("reason") == "UnknownDevice")
     }
-
-    @Test("A repeated push leaves no trace of its own")
-    func repeated() throws {
-        let rig = try GatewayEngineRig()
-        defer { rig.stop() }
-        try rig.ask(1...3) { for request in 1...3 { $0.push(request, 1, clientID: 700) } }
-        let way = try rig.ask(4) { $0.way(4, of: 700) }
-        #expect(way.steps == [["received", "scheduled", ""]])
-    }
-
-    @Test("The log is asked still when nothing can be stored any more")
-    func afterFailure() throws {
-        let store = SimulatedStore()
-        store.failOperation(7)
-        let rig = try GatewayEngineRig(store)
-        defer { rig.stop() }
-        try rig.ask(1) { $0.push(1, 1) }
-        #expect(try rig.ask(2) { $0.push(2, 1) }.status == 503)
-        let answers = try rig.ask(3...5) {
-            $0.way(3, of: 1)
-            $0.way(4, of: 2)
-            $0.devicePushes(5, 1)
-        }
-        #expect(answers[0].string("state") == "pending")
-        #expect(answers[1].status == 404, "it never happened")
-        #expect((answers[2].value(["pushes"]) as? [Any])?.count == 1)
-    }
 }

@@ -60,21 +60,6 @@ struct ContinuedContractTests {
         #expect(names == ["export.a", "export.c", "export.d"])
     }
 
-    @Test("As many run beside each other as may, and none costs the device a launch", arguments: EngineKind.all)
-    func beside(kind: EngineKind) throws {
-        let contract = try self.contract(kind, continuedMax: 2)
-        contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
-        for number in 0...2 { contract.ask { $0.submit(2 + number, 1, "export.\(number)", .continued(.queue)) } }
-        contract.ask { $0.conditions(5, 1) { $0.appState = .background } }
-        contract.ask { $0.submit(6, 1, "refresh") }
-        #expect(contract.text(2).contains("launched") && contract.text(3).contains("launched"))
-        #expect(contract.text(4).contains("scheduled"))
-        #expect(contract.text(6).contains("launched"), "the launch interval is no matter of continued tasks")
-        let books = try contract.books()
-        #expect(books.requests.inFlight[.continued] == 2 && books.requests.waiting[.continued] == 1)
-        #expect(books.requests.inFlight[.appRefresh] == 1)
-    }
-
     @Test(
         "A device that is too hot, or an app that was force-quit, ends what runs, and says why",
         arguments: EngineKind.all
@@ -234,33 +219,6 @@ struct SessionContractTests {
         let sessions = try contract.books().sessions
         #expect((sessions.finished, sessions.completed, sessions.waiting, sessions.inFlight) == (8, 8, 0, 0))
         #expect(sessions.finished == sessions.accountedFor)
-    }
-
-    @Test("A session's wake spends a launch of the day, and waits for one like a push", arguments: EngineKind.all)
-    func budget(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) {
-            $0 = EngineRig.open(EngineContract.policy + [(.dailyLaunches, 2), (.budgetWindow, 3600)])
-        }
-        contract.ask {
-            $0.register(1, 1)
-            $0.subscribe(2, sessions: ["uploads"])
-        }
-        for number in 1...2 {
-            contract.ask { $0.finish(10 + number, 1, "uploads") }
-            let wake = try contract.lastWake()
-            #expect(wake.kind == .urlSession && wake.name == "uploads")
-            contract.ask { $0.report(20 + number, wake.id, TaskResult.success) }
-            contract.pass(seconds: 60)
-        }
-        contract.ask { $0.finish(30, 1, "uploads", 5) }
-        // An hour after the first launch there is one again.
-        contract.pass(seconds: 3600 - 121)
-        var sessions = try contract.books().sessions
-        #expect((sessions.completed, sessions.waiting, sessions.inFlight) == (2, 5, 0))
-        contract.pass(seconds: 1)
-        sessions = try contract.books().sessions
-        #expect((sessions.completed, sessions.waiting, sessions.inFlight) == (2, 0, 5))
-        #expect(try contract.lastWake().text.contains(#""count":5"#))
     }
 
     @Test("A ninth session is refused, and a session needs no permission", arguments: EngineKind.all)
