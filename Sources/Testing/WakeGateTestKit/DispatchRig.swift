@@ -167,7 +167,18 @@ package final class RecordingOutput: DispatchOutput {
         case conditions(DeviceToken, Conditions, StreamAddress)
     }
 
+    /// A worker was told that the deadline of its wake is near.
+    package struct Warning: Hashable, Sendable {
+        package let wake: WakeID
+        package let stream: StreamAddress
+        package let deadline: Instant
+        /// In milliseconds.
+        package let timeLeft: Int64
+    }
+
     package private(set) var events: [Event] = []
+    /// Apart from all other events.
+    private var warnings: [Warning] = []
 
     package init() {}
 
@@ -192,6 +203,10 @@ package final class RecordingOutput: DispatchOutput {
         self.events.append(.delivered(delivery))
     }
 
+    package func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64) {
+        self.warnings.append(Warning(wake: wake, stream: stream, deadline: deadline, timeLeft: timeLeft))
+    }
+
     package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
         self.events.append(.expired(wake, stream, reason))
     }
@@ -206,6 +221,12 @@ package final class RecordingOutput: DispatchOutput {
 
     package func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress) {
         self.events.append(.conditions(token, conditions, stream))
+    }
+
+    /// Takes the warnings since the last call.
+    package func takeWarnings() -> [Warning] {
+        defer { self.warnings.removeAll() }
+        return self.warnings
     }
 
     /// Takes the events since the last call.

@@ -13,7 +13,8 @@ struct ParametersTests {
             (name, 0.001, 3_155_760_000, 0, 3_155_760_001)
         case .dailyLaunches, .immediateBurst, .maxAttempts: (name, 1, 1_000_000_000, 0, 1_000_000_001)
         case .maxPenalty: (name, 0, 20, -1, 21)
-        case .maxExtension, .usageWindow, .refreshFlex, .refreshLead: (name, 0, 3_155_760_000, -1, 3_155_760_001)
+        case .maxExtension, .expirationLead, .usageWindow, .refreshFlex, .refreshLead:
+            (name, 0, 3_155_760_000, -1, 3_155_760_001)
         case .criticalBattery: (name, 0, 1, -0.001, 1.001)
         case .continuedMax: (name, 1, 1000, 0, 1001)
         }

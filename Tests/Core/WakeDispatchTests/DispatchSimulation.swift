@@ -376,6 +376,7 @@ extension DispatchSimulation {
 
     /// Takes what workers were told.
     func took() {
+        self.models.checker.warned(self.rig.output.takeWarnings(), at: self.now)
         for event in self.rig.output.take() {
             self.log.append(event)
             switch event {

@@ -19,6 +19,8 @@ extension SharedComparison {
             ("continuedMax", Double(generator.pick([1, 3]))),
             ("criticalBattery", generator.pick([0.1, 0.5])),
             ("refreshFlex", Double(generator.pick([0, 60, 3600]))),
+            // Warnings are moments of an engine that has its store alone; rows have those of the policy.
+            ("expirationLead", 0),
         ])
         configuration.openRegistration = !generator.once(in: 4)
         configuration.devicesMax = generator.pick([5, 100])

@@ -28,6 +28,8 @@ struct WakeChecker {
     private(set) var open: [WakeID: Delivery] = [:]
     /// The deadlines of open wakes that were put off.
     private var extended: [WakeID: Instant] = [:]
+    /// The deadlines of open wakes that their workers were warned of last.
+    private var warned: [WakeID: Instant] = [:]
     /// How far open wakes of continued tasks are.
     private var progress: [WakeID: UInt64] = [:]
     /// When open wakes were launched.
@@ -191,6 +193,24 @@ struct WakeChecker {
         self.streams[delivery.stream]?.open.insert(delivery.wake)
     }
 
+    /// Workers are warned of deadlines that are near: of each deadline of a wake in flight once.
+    mutating func warned(_ warnings: [RecordingOutput.Warning], at now: Instant) {
+        for warning in warnings {
+            let name = "wake \(warning.wake)"
+            guard let delivery = self.open[warning.wake], delivery.stream == warning.stream else {
+                self.faults.append("\(name) is not in flight on a stream that is warned")
+                continue
+            }
+            if warning.deadline != self.deadline(delivery) { self.faults.append("\(name) has another deadline") }
+            let timeLeft = warning.deadline.milliseconds - now.milliseconds
+            if warning.timeLeft != timeLeft || !(1...5000).contains(timeLeft) {
+                self.faults.append("\(name) is said to have \(warning.timeLeft) ms left")
+            }
+            if self.warned[warning.wake] == warning.deadline { self.faults.append("\(name) was warned of twice") }
+            self.warned[warning.wake] = warning.deadline
+        }
+    }
+
     /// - Returns: the wake, if it was in flight.
     mutating func expired(_ wake: WakeID, on address: StreamAddress) -> Delivery? {
         guard self.streams[address]?.open.contains(wake) == true else {
@@ -268,6 +288,7 @@ struct WakeChecker {
     private mutating func close(_ wake: WakeID) -> Delivery? {
         guard let delivery = self.open.removeValue(forKey: wake) else { return nil }
         self.extended[wake] = nil
+        self.warned[wake] = nil
         self.progress[wake] = nil
         self.places[wake] = nil
         self.launches[wake] = nil

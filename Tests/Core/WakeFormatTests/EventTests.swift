@@ -44,6 +44,16 @@ struct LiveEventTests {
 
 @Suite("Events of a worker's stream as a worker reads them")
 struct StreamEventTests {
+    @Test("An event that a wake's deadline is near says when that is, and how much time is left")
+    func expiring() {
+        let data = Array(#"{"wake":"w","deadline":9000,"timeLeft":5000}"#.utf8)
+        let read = StreamEvent(name: "expiring", data: data)
+        #expect(read == .expiring(wake: "w", deadline: 9000, timeLeft: 5000))
+        let brief = Array(#"{"wake":"w","deadline":9000}"#.utf8)
+        #expect(StreamEvent(name: "expiring", data: brief) == .expiring(wake: "w", deadline: 9000, timeLeft: nil))
+        #expect(StreamEvent(name: "expiring", data: Array(#"{"wake":"w"}"#.utf8)) == nil)
+    }
+
     @Test("An event that a wake has expired names it")
     func expired() {
         let data = Array(#"{"wake":"w"}"#.utf8)

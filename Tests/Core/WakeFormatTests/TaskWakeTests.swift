@@ -122,6 +122,16 @@ struct TaskWakeTests {
         #expect(event == "event: wake\nid: \(Self.idText)\ndata: \(object)\n\n")
     }
 
+    @Test("The event of a wake whose deadline is near is read as it was written")
+    func expiring() {
+        var writer = JSONWriter()
+        Wake.writeExpiringEvent(Self.id, deadline: 1_700_000_030_000, timeLeft: 5000, to: &writer)
+        let data = #"{"wake":"\#(Self.idText)","deadline":1700000030000,"timeLeft":5000}"#
+        #expect(writer.buffer.view.string == "event: expiring\ndata: \(data)\n\n")
+        let read = StreamEvent(name: "expiring", data: Array(data.utf8))
+        #expect(read == .expiring(wake: Self.idText, deadline: 1_700_000_030_000, timeLeft: 5000))
+    }
+
     @Test("The event of a wake that has expired says why, and is read so", arguments: ExpirationReason.allCases)
     func expired(reason: ExpirationReason) {
         var writer = JSONWriter()

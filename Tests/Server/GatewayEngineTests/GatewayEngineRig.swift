@@ -293,8 +293,9 @@ final class Requests {
         self.ask(request, .reportResult, .report(Named(wake), .push(result)))
     }
 
-    func extend(_ request: Int, _ wake: WakeID) {
-        self.ask(request, .extendWake, .extend(Named(wake), milliseconds: nil))
+    /// - Parameter milliseconds: from now; nil for a whole window.
+    func extend(_ request: Int, _ wake: WakeID, milliseconds: Int64? = nil) {
+        self.ask(request, .extendWake, .extend(Named(wake), milliseconds: milliseconds))
     }
 
     func release(_ request: Int, _ wake: WakeID, _ reason: String = "no interpreter") {
@@ -432,6 +433,9 @@ extension Told {
         case .expired(let address, let wake, let reason):
             let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","reason":"\#(reason.rawValue)"}"#
             self.init(kind: .expired, request: address.number, text: text)
+        case .expiring(let address, let wake, _, let timeLeft):
+            let text = #"{"wake":"\#(GatewayEngineRig.text(wake))","timeLeft":\#(timeLeft)}"#
+            self.init(kind: .expiring, request: address.number, text: text)
         case .conditions(let address, _, let conditions):
             var body = JSONWriter()
             body.beginObject()

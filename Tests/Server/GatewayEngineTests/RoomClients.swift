@@ -78,6 +78,9 @@ struct RoomClients {
         case .push: return self.takePush(told)
         case .answer: return self.takeAnswer(told)
         case .wake: return self.takeWake(told)
+        case .expiring:
+            guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
+            else { return "a worker is warned of a wake that is not in flight there: \(told)" }
         case .expired:
             guard let wake = told.string("wake"), self.held[wake] == told.request || self.streams[told.request] == nil
             else { return "a wake expired that is not in flight there: \(told)" }

@@ -29,6 +29,8 @@ extension EmbeddedEngine {
     /// - Returns: whether there was anything.
     package func catchUp(_ device: DeviceIndex) -> Bool {
         if let moment = self.schedule[device], moment <= self.now {
+            self.warnIfDue(device)
+            guard let moment = self.schedule[device], moment <= self.now else { return true }
             self.schedule.begin(moment)
             self.settle(device)
             self.schedule.end()
@@ -55,7 +57,8 @@ extension EmbeddedEngine {
         let isReady = state.isLaunchable(self.now, parameters)
         self.derivePush(device, state, parameters, isReady: isReady)
         // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
-        self.schedule.set(device, to: isReady ? state.pending?.expiry : state.nextMoment(parameters))
+        let next = isReady ? state.pending?.expiry : state.nextMoment(parameters)
+        self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
     }
 
     /// Brings gauges and queue up to date with the device's push.
@@ -181,7 +184,8 @@ extension EmbeddedEngine {
         }
         let isReady = lanes.isPushLaunchable(at: self.now, parameters)
         self.derivePush(device, record.state, parameters, isReady: isReady)
-        self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
+        let next = lanes.nextMoment(beside: self.now, parameters)
+        self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
         guard row.isBlank else { return }
         self.tasks.remove(device)
         self.devices[device].hasTasks = false

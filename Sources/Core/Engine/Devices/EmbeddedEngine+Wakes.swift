@@ -222,6 +222,7 @@ extension EmbeddedEngine {
     /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its
     /// wake and of those that end after it, but an outcome before the expiry of a pending push.
     func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
+        self.warnIfDue(device)
         guard let moment = self.schedule[device], moment <= self.now else { return }
         guard moment == self.now else { return self.settle(device) }
         let record = self.devices[device]
@@ -446,18 +447,24 @@ extension EmbeddedEngine {
             row.policy = lanes.tasks
             guard let deadline else { return .notContinued }
             if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }
-            if deadline != wake.deadline { self.deriveDeadline(device, lanes, parameters) }
+            if deadline != wake.deadline { self.deriveDeadline(device, row, lanes, parameters) }
             return .lasts(deadline)
         }
     }
 
     /// A deadline of the device's moved, and nothing else did: no more than its next moment follows from that, unless
     /// something is due besides.
-    private func deriveDeadline(_ device: DeviceIndex, _ lanes: DeviceLanes, _ parameters: Parameters) {
+    private func deriveDeadline(
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ lanes: DeviceLanes,
+        _ parameters: Parameters
+    ) {
         guard !self.schedule.isJudging, let moment = self.schedule[device], moment > self.now else {
             return self.derive(device)
         }
-        self.schedule.set(device, to: lanes.nextMoment(beside: self.now, parameters))
+        let next = lanes.nextMoment(beside: self.now, parameters)
+        self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
     }
 }
 

@@ -81,6 +81,7 @@ extension EmbeddedEngine {
             guard let device = self.schedule.popDue(self.now) else {
                 return self.judge(devicesMax: devicesMax) && isForgotten
             }
+            if let moment = self.schedule.momentBeingDone, self.warn(device, at: moment) { continue }
             self.settle(device)
         }
         return isForgotten && !self.schedule.isJudging && self.schedule.first.map { $0 > self.now } ?? true
@@ -94,7 +95,8 @@ extension EmbeddedEngine {
         for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
             let device = DeviceIndex(rawValue: UInt32(number))
             let record = self.devices[device]
-            if record.state.pending != nil || record.hasTasks { self.derive(device) }
+            let isAtRest = record.state.pending == nil && record.state.inFlight == nil
+            if !isAtRest || record.hasTasks { self.derive(device) }
         }
         return !self.schedule.isJudging
     }
@@ -105,8 +107,14 @@ extension EmbeddedEngine {
     /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
-    /// Whether a wake ended without its worker's doing, or something came to wait for a slot, that was not taken yet.
-    package var hasNews: Bool { self.wakes.hasExpired || self.ready.hasNewcomer || !self.readyTasks.isEmpty }
+    /// Takes one wake whose worker is to be warned that its deadline is near, unless it was warned of that one before.
+    package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
+
+    /// Whether a wake ended without its worker's doing, one's deadline is near, or something came to wait for a slot,
+    /// that was not taken yet.
+    package var hasNews: Bool {
+        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
+    }
 
     /// Goes on with another configuration, at once for whatever happens from now on.
     ///

@@ -238,7 +238,7 @@ package struct PolicyVersions: Hashable, Sendable {
 
     /// 64 bits of FNV-1a over every parameter and every topic that has others than all.
     ///
-    /// A parameter of background tasks counts where it is not the default: a policy that names none of them has the
+    /// A parameter that came later counts where it is not the default: a policy that names none of them has the
     /// fingerprint that it had before there were any.
     private static func fingerprint(_ configuration: EngineConfiguration) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -251,7 +251,7 @@ package struct PolicyVersions: Hashable, Sendable {
         let defaults = Parameters()
         func mix(_ parameters: Parameters) {
             for parameter in PolicyParameter.allCases
-            where !PolicyParameter.ofTasks.contains(parameter)
+            where !PolicyParameter.addedLater.contains(parameter)
                 || parameter.value(in: parameters) != parameter.value(in: defaults)
             {
                 mix(parameter, parameters)

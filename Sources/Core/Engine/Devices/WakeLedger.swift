@@ -25,8 +25,19 @@ package struct ExpiredWake: Hashable, Sendable {
     }
 }
 
-/// Whose wake is whose: those in flight, those that ended and are remembered, and those that expired and whose slot was
-/// not yet taken back.
+/// A wake whose deadline is near.
+package struct ExpiringWake: Hashable, Sendable {
+    package let id: WakeID
+    package let deadline: Instant
+
+    package init(id: WakeID, deadline: Instant) {
+        self.id = id
+        self.deadline = deadline
+    }
+}
+
+/// Whose wake is whose: those in flight, those that ended and are remembered, those whose deadline is near, and those
+/// that expired and whose slot was not yet taken back.
 ///
 /// What is remembered of a wake that ended is in its device's row: the last four of each device, for ten minutes.
 package struct WakeLedger: ~Copyable {
@@ -37,6 +48,7 @@ package struct WakeLedger: ~Copyable {
     /// When each device's oldest ended wake is forgotten: a place for each device, however many wakes it ends.
     private var forgetting = DueIndex()
     private var expired = FIFOQueue<ExpiredWake>()
+    private var expiring = FIFOQueue<ExpiringWake>()
 
     /// No wakes.
     package init() {}
@@ -82,6 +94,17 @@ package struct WakeLedger: ~Copyable {
 
     /// Takes one wake that ended so, the first first.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
+
+    /// The deadline of a wake is near; said perhaps several times.
+    package mutating func expiring(_ wake: WakeID, deadline: Instant) {
+        self.expiring.append(ExpiringWake(id: wake, deadline: deadline))
+    }
+
+    /// Whether a wake's deadline is near that was not taken yet.
+    package var hasExpiring: Bool { !self.expiring.isEmpty }
+
+    /// Takes one wake whose deadline is near, the first first.
+    package mutating func popExpiring() -> ExpiringWake? { self.expiring.popFirst() }
 
     /// Knows the wakes of a device whose row a store gave back.
     ///

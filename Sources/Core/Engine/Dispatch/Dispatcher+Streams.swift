@@ -150,7 +150,8 @@ extension Dispatcher {
         self.streams.holder(of: wake)?.hasBeenHeard = true
         self.flow()
         switch outcome {
-        case .lasts, .limitReached: break
+        case .lasts: self.streams.shared?.changes.moved.append(wake)
+        case .limitReached: break
         case .ended, .unknown: self.endedElsewhere(wake)
         }
         return outcome
@@ -164,6 +165,7 @@ extension Dispatcher {
         case .lasts(let deadline):
             self.progressReports += 1
             self.streams.shared?.changes.progressReports += 1
+            self.streams.shared?.changes.moved.append(wake)
             if let stream = self.streams.holder(of: wake) {
                 stream.hasBeenHeard = true
                 self.streams.progressed(wake, stream, deadline: deadline, at: self.engine.now)

@@ -202,6 +202,7 @@ extension Dispatcher {
     func flow() {
         guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }
+        while let wake = self.engine.popExpiringWake() { self.warn(wake.id, deadline: wake.deadline) }
         if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
         if self.streams.hasConditionsToTell { self.tellConditions() }
     }
@@ -232,6 +233,13 @@ extension Dispatcher {
             self.streams.forget(wake)
             self.engine.lose(wake)
         }
+    }
+
+    /// The deadline of a wake is near: the stream that holds it is told, once of each deadline.
+    package func warn(_ wake: WakeID, deadline: Instant) {
+        guard let stream = self.streams.holder(of: wake), stream.warned(wake, of: deadline) else { return }
+        let timeLeft = deadline.milliseconds - self.engine.now.milliseconds
+        self.output.warn(wake, on: stream.address, deadline: deadline, timeLeft: timeLeft)
     }
 
     func takeExpiredWakes() {
@@ -352,6 +360,11 @@ extension TaskSnapshot {
 package protocol DispatchOutput: AnyObject {
     /// A wake for the stream; its content is valid during the call.
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
+
+    /// The deadline of a wake the stream holds is near: its worker should come to an end.
+    ///
+    /// - `timeLeft`: how long until the deadline, in milliseconds.
+    func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64)
 
     /// A wake the stream holds has expired: its worker should stop.
     func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)

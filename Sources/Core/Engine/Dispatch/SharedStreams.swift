@@ -184,6 +184,9 @@ package struct StreamChanges {
     /// another end. Whoever holds one is to be told, once the step is durable: `Dispatcher.wakeEndedElsewhere`.
     package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
 
+    /// Wakes whose deadlines may have moved.
+    package internal(set) var moved: [WakeID] = []
+
     /// How many reports of continued tasks' progress were taken.
     var progressReports: Int64 = 0
 

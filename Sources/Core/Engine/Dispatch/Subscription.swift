@@ -69,9 +69,11 @@ package struct HeldWake {
     /// The bytes of its payload.
     let bytes: UInt32
     let kind: LaunchKind
+    /// Whether its worker was warned that `deadline` is near.
+    var isWarned = false
     /// When it was seen last that a continued task advanced; its launch at first.
     var advancedAt: Instant
-    /// Until when a continued task lasted then.
+    /// Until when a continued task lasted then, or the deadline that the worker was warned of.
     var deadline: Instant
 }
 
@@ -204,8 +206,20 @@ package final class Subscription {
     func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
         guard var held = self.wakes[wake], deadline > held.deadline else { return }
         held.deadline = deadline
+        held.isWarned = false
         held.advancedAt = now
         self.wakes[wake] = held
+    }
+
+    /// The worker is to be warned that this deadline of a wake is near.
+    ///
+    /// - Returns: false when the stream does not hold the wake, or its worker was warned of that deadline before.
+    func warned(_ wake: WakeID, of deadline: Instant) -> Bool {
+        guard var held = self.wakes[wake], !held.isWarned || held.deadline != deadline else { return false }
+        held.isWarned = true
+        held.deadline = deadline
+        self.wakes[wake] = held
+        return true
     }
 
     /// How many of its continued tasks have not advanced for so many milliseconds.
@@ -220,6 +234,7 @@ package final class Subscription {
     func restore(_ wake: WakeID, _ before: HeldWake) {
         guard var held = self.wakes[wake] else { return }
         held.deadline = before.deadline
+        held.isWarned = before.isWarned
         held.advancedAt = before.advancedAt
         self.wakes[wake] = held
     }

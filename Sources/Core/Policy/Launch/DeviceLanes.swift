@@ -224,6 +224,11 @@ extension DeviceLanes {
         kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
     }
 
+    /// How long before the deadline of a wake its worker is warned, in milliseconds; 0 if it is not.
+    package static func expirationLead(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
+        min(parameters.expirationLead, self.window(kind, parameters) / 2)
+    }
+
     static func window(_ kind: TaskKind, _ parameters: Parameters) -> Int64 {
         switch kind {
         case .appRefresh, .urlSession: parameters.executionWindow

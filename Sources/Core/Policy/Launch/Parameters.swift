@@ -14,6 +14,8 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var executionWindow: Int64 = 30_000
     /// How much longer a worker may be given when it asks, all extensions of a wake together, in milliseconds.
     package fileprivate(set) var maxExtension: Int64 = 270_000
+    /// How long before the deadline of its wake a worker is warned, in milliseconds; 0 warns nobody.
+    package fileprivate(set) var expirationLead: Int64 = 5_000
     /// The most launches of one push.
     package fileprivate(set) var maxAttempts: UInt32 = 3
     /// The most doublings of the interval.
@@ -70,6 +72,7 @@ package struct Parameters: Hashable, Sendable {
 package enum PolicyParameter: String, CaseIterable, Sendable {
     case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
     case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
+    case expirationLead
     case processingWindow, processingInterval, progressWindow, continuedMax, usageWindow, refreshFlex, refreshLead
 
     /// The parameters of background tasks.
@@ -77,6 +80,10 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         .processingWindow, .processingInterval, .progressWindow, .continuedMax, .usageWindow, .refreshFlex,
         .refreshLead,
     ]
+
+    /// The parameters that came later: where one is the default, the numbers that tell policies apart leave it out, and
+    /// are what they were before there was one.
+    package static let addedLater = Self.ofTasks + [.expirationLead]
 
     /// The requirement on a value, for messages: "a number of seconds, at least 0.001 …".
     package var requirement: String {
@@ -148,6 +155,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .defaultTTL: .duration(\.defaultTTL)
         case .criticalBattery: .fraction(\.criticalBattery)
         case .maxExtension: .duration(\.maxExtension, canBeZero: true)
+        case .expirationLead: .duration(\.expirationLead, canBeZero: true)
         case .processingWindow: .duration(\.processingWindow)
         case .processingInterval: .duration(\.processingInterval)
         case .progressWindow: .duration(\.progressWindow)
@@ -173,6 +181,8 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .defaultTTL: "how long a push without an expiry waits"
         case .criticalBattery: "the battery level below which priority 10 alone wakes a device that is not charging"
         case .maxExtension: "how much longer a worker may be given when it asks, all extensions of a wake together"
+        case .expirationLead:
+            "how long before the deadline of its wake a worker is warned, at most half of its window; 0 warns nobody"
         case .processingWindow: "how long a worker may take for one processing task"
         case .processingInterval: "the least time between the launches of two processing tasks of a device"
         case .progressWindow: "a continued task that does not advance for so long expires"

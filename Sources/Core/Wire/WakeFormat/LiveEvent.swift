@@ -121,6 +121,8 @@ package enum LiveNews: Hashable, Sendable {
 /// What a gateway tells a worker on its stream.
 package enum StreamEvent: Hashable, Sendable {
     case wake(WakeEvent)
+    /// The deadline of a wake is near: it, in milliseconds since 1970, and how many milliseconds were left.
+    case expiring(wake: String, deadline: Int64, timeLeft: Int64?)
     /// The time of a wake is over; nil for a reason that is not told, or not known.
     case expired(wake: String, ExpirationReason?)
     /// The conditions of a device, as the members of one object.
@@ -134,6 +136,11 @@ package enum StreamEvent: Hashable, Sendable {
         case "wake":
             guard let event = WakeEvent(data) else { return nil }
             self = .wake(event)
+        case "expiring":
+            guard let members = JSONMembers(data), let wake = members.text("wake"),
+                let deadline = members.instant("deadline")
+            else { return nil }
+            self = .expiring(wake: wake, deadline: deadline, timeLeft: members.timeLeft())
         case "expired":
             guard let members = JSONMembers(data), let wake = members.text("wake") else { return nil }
             self = .expired(wake: wake, members.text("reason").flatMap { ExpirationReason(rawValue: $0) })

@@ -328,6 +328,26 @@ extension Wake {
 
 /// The events of a worker's stream besides wakes, as a gateway writes them. The writer is to be empty.
 extension Wake {
+    /// Writes the event that says that a wake's deadline is near: it, in milliseconds since 1970, and how many
+    /// milliseconds are left.
+    package static func writeExpiringEvent(
+        _ wake: WakeID,
+        deadline: Int64,
+        timeLeft: Int64,
+        to writer: inout JSONWriter
+    ) {
+        writer.buffer.append("event: expiring\ndata: ")
+        writer.beginObject()
+        writer.key("wake")
+        writer.hex { wake.write(to: &$0) }
+        writer.key("deadline")
+        writer.integer(deadline)
+        writer.key("timeLeft")
+        writer.integer(timeLeft)
+        writer.endObject()
+        writer.buffer.append("\n\n")
+    }
+
     /// Writes the event that says that a wake's time is over, and why.
     package static func writeExpiredEvent(_ wake: WakeID, reason: ExpirationReason, to writer: inout JSONWriter) {
         writer.buffer.append("event: expired\ndata: ")

@@ -86,6 +86,7 @@ extension WorkerSession {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
         case .wake(.task(let message)): return self.ignoresWakes || self.taskReceived(message, on: loop)
         case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
+        case .expiring: break
         case .expired(let wake, let reason): self.wakeEnded(wake, reason == .lost ? .lost : .expired, reason, on: loop)
         case .conditions(let device, let fields):
             self.handlers.conditions?.yield(DeviceConditionsChange(device, DeviceConditions(fields)))

@@ -349,6 +349,7 @@ extension WebhookDriver {
         case .pushAnswer: break  // Nobody pushes from here.
         case .asked: break  // Nor asks for lists.
         case .conditions: break  // No webhook asks to hear of them.
+        case .expiring: break  // The request that is under way carries the deadline.
         case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
         }
     }

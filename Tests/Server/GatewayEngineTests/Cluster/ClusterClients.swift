@@ -98,6 +98,9 @@ struct ClusterClients {
             if self.asked.removeValue(forKey: number) == nil { self.wrong("a stream begins twice") }
             self.streams[number]?.hasBegun = true
         case .wake(let wake): self.take(wake, of: gateway, database)
+        case .expiring(let wake, _, let timeLeft, let stream):
+            if self.wakes[wake]?.stream != stream { self.wrong("a stream was warned of a wake that it never had") }
+            if timeLeft <= 0 { self.wrong("a warning comes too late") }
         case .expired(let wake, let reason, let stream):
             if self.wakes[wake]?.stream != stream { self.wrong("a wake expired on a stream that never had it") }
             self.streams[stream]?.wakes.remove(wake)

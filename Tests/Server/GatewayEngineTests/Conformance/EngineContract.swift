@@ -177,6 +177,17 @@ final class EngineContract {
         }
     }
 
+    /// The wakes whose deadlines a stream was told to be near, in order, and how much time was left.
+    func warnings(_ stream: Int) -> [(wake: WakeID, deadline: Int64, timeLeft: Int64)] {
+        self.heard.compactMap { heard in
+            if case .expiring(let wake, let deadline, let timeLeft, stream) = heard {
+                (wake, deadline, timeLeft)
+            } else {
+                nil
+            }
+        }
+    }
+
     /// Why they had expired, in order.
     func expirations(_ stream: Int) -> [ExpirationReason] {
         self.heard.compactMap { heard in

@@ -15,6 +15,7 @@ enum Heard {
     case asked(EngineRequest)
     case subscribed(Int)
     case wake(HeardWake)
+    case expiring(WakeID, deadline: Int64, timeLeft: Int64, stream: Int)
     case expired(WakeID, ExpirationReason, stream: Int)
     case released(WakeID, stream: Int)
     case conditions(DeviceToken, Conditions, stream: Int)
@@ -25,7 +26,7 @@ enum Heard {
     var answered: Int? {
         switch self {
         case .push(let request, _), .answer(let request, _), .subscribed(let request): request
-        case .asked, .wake, .expired, .released, .conditions, .drained, .draining: nil
+        case .asked, .wake, .expiring, .expired, .released, .conditions, .drained, .draining: nil
         }
     }
 
@@ -42,6 +43,8 @@ enum Heard {
         case .asked(let request): self = .asked(request)
         case .subscribed(let address): self = .subscribed(address.number)
         case .wake(let address, let wake): self = .wake(HeardWake(wake, on: address.number))
+        case .expiring(let address, let wake, let deadline, let timeLeft):
+            self = .expiring(wake, deadline: deadline, timeLeft: timeLeft, stream: address.number)
         case .expired(let address, let wake, let reason): self = .expired(wake, reason, stream: address.number)
         case .released(let address, let wake): self = .released(wake, stream: address.number)
         case .conditions(let address, let device, let conditions):
@@ -142,8 +145,8 @@ struct Told: Hashable, CustomStringConvertible {
         case asked
         /// A stream begins.
         case subscribed
-        /// A wake, and the notice that one has expired.
-        case wake, expired
+        /// A wake, and the notices that its deadline is near, and that it has expired.
+        case wake, expiring, expired
         /// A wake that a stream held has ended.
         case released
         /// Conditions of a device have changed.

@@ -224,6 +224,8 @@ package final class LoopHandler: RequestHandler {
         case .subscribed(let address):
             if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
+        case .expiring(let address, let wake, let deadline, let timeLeft):
+            self.workers.expiring(wake, deadline: deadline, timeLeft: timeLeft, on: address)
         case .expired(let address, let wake, let reason): self.workers.expired(wake, reason, on: address)
         case .conditions(let address, let device, let conditions):
             self.workers.conditionsChanged(conditions, of: device, on: address)

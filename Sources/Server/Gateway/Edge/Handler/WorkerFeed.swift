@@ -111,6 +111,13 @@ final class WorkerFeed {
         self.writeEvent(to: stream)
     }
 
+    func expiring(_ wake: WakeID, deadline: Int64, timeLeft: Int64, on address: StreamAddress) {
+        let stream = StreamID(address)
+        guard self.streams.isOpen(stream) else { return }
+        Wake.writeExpiringEvent(wake, deadline: deadline, timeLeft: timeLeft, to: &self.writer)
+        self.writeEvent(to: stream)
+    }
+
     func expired(_ wake: WakeID, _ reason: ExpirationReason, on address: StreamAddress) {
         let stream = StreamID(address)
         guard self.streams.isOpen(stream) else { return }

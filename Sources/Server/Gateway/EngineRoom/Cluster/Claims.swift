@@ -269,18 +269,25 @@ struct PolicySweep {
     }
 }
 
-/// The wakes that streams of this gateway hold, of which device each is, and when somebody has to look whether one has
-/// ended elsewhere: its slot would stay taken if the notice of that was lost.
+/// The wakes that streams of this gateway hold, of which device each is, when its worker may have to be warned, and
+/// when somebody has to look whether one has ended elsewhere: its slot would stay taken if the notice of that was lost.
 struct HeldWakes {
     private struct Held {
         let device: DeviceToken
         /// When to look for it.
         var lookAt: Instant
+        /// When to look whether its worker is to be warned.
+        var warnAt: Instant = .distantFuture
     }
 
     /// How long after its deadline a wake is looked for, and after that each time, in milliseconds.
     private static let patience: Int64 = 5000
+    /// For how long warnings are put in order in advance, in milliseconds: until after the next second has passed.
+    private static let foresight: Int64 = 2000
 
+    /// Wakes whose workers may have to be warned before `foreseen`. Others, which are the most, end long before that.
+    private var warnings = MomentQueue<WakeID>()
+    private var foreseen = Instant.distantPast
     private var wakes: [WakeID: Held] = [:]
 
     /// The device of a wake that a stream here holds.
@@ -292,7 +299,41 @@ struct HeldWakes {
 
     mutating func remove(_ wake: WakeID) { self.wakes[wake] = nil }
 
-    mutating func removeAll() { self.wakes = [:] }
+    mutating func removeAll() {
+        self.wakes = [:]
+        self.warnings = MomentQueue()
+    }
+
+    /// Whether the worker of a wake is to be warned is looked at then.
+    mutating func look(_ wake: WakeID, at moment: Instant) {
+        guard self.wakes[wake] != nil else { return }
+        self.wakes[wake]?.warnAt = moment
+        if moment < self.foreseen { self.warnings.insert(wake, at: moment.milliseconds) }
+    }
+
+    /// The next moment at which a worker may have to be warned.
+    var nextWarning: Instant? { self.warnings.first.map { Instant(milliseconds: $0.moment) } }
+
+    /// Takes wakes whose workers may have to be warned: their deadlines may have moved.
+    mutating func expiring(at now: Instant, countMax: Int) -> [WakeID] {
+        var expiring: [WakeID] = []
+        while expiring.count < countMax, let entry = self.warnings.popDue(now.milliseconds) {
+            guard self.wakes[entry.value]?.warnAt.milliseconds == entry.moment else { continue }
+            self.wakes[entry.value]?.warnAt = .distantFuture
+            expiring.append(entry.value)
+        }
+        return expiring
+    }
+
+    /// A second has passed: puts in order who may have to be warned next.
+    mutating func foresee(from now: Instant) {
+        let (before, foreseen) = (self.foreseen, now + Self.foresight)
+        guard foreseen > before else { return }
+        self.foreseen = foreseen
+        for (wake, held) in self.wakes where held.warnAt >= before && held.warnAt < foreseen {
+            self.warnings.insert(wake, at: held.warnAt.milliseconds)
+        }
+    }
 
     /// Wakes that should have ended, each again only after a while.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {

@@ -17,6 +17,8 @@ final class ClusterTransaction {
         case conditions(changedElsewhere: [DeviceToken])
         /// Wakes that streams hold are looked for: they may have ended elsewhere.
         case heldWakes([WakeID])
+        /// Workers are warned whose wakes' deadlines are near, unless they have moved.
+        case warnings([WakeID])
         /// Pushes that were refused are counted.
         case refusals
         /// Devices are found that policies which have begun are to judge.
@@ -56,6 +58,8 @@ final class ClusterTransaction {
         var streams = StreamChanges()
         /// Wakes that were given to streams here, their devices and deadlines.
         var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
+        /// When to look whether the workers of wakes are to be warned.
+        var looks: [(wake: WakeID, at: Instant)] = []
         var ended: [WakeID] = []
         /// Topics of which wakes have ended.
         var freed: Set<TopicIndex> = []
@@ -105,7 +109,7 @@ final class ClusterTransaction {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
         case .commands, .burial, .conditions, .refusals, .sweep: return true
-        case .due, .claim, .heldWakes, .sweepRead: return false
+        case .due, .claim, .heldWakes, .warnings, .sweepRead: return false
         }
     }
 

@@ -268,6 +268,7 @@ extension SharedGatewayEngine {
         self.dispatcher.committed(step.streams)
         self.letOut()
         for wake in step.ended { self.held.remove(wake) }
+        for (wake, moment) in step.looks { self.held.look(wake, at: moment) }
         for topic in step.ready { self.claims.heard(topic) }
         for topic in step.freed { self.claims.slotsFreed(topic) }
         // A late answer ends nothing, and may have its stream take wakes again.
@@ -321,6 +322,9 @@ extension SharedGatewayEngine {
         let step = transaction.step
         switch transaction.purpose {
         case .commands, .heldWakes, .refusals: break
+        case .warnings(let wakes):
+            guard moment == nil else { break }
+            for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
         case .conditions(let changed):
             if moment != nil {
                 self.conditionsChanged.succeeded()

@@ -89,8 +89,23 @@ extension SharedGatewayEngine {
                 transaction.step.endedSince.append((wake, nil))
             }
             return
+        case .warnings(let wakes): return self.warn(wakes, transaction)
         }
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
+    }
+
+    /// Warns the workers of wakes whose deadlines are near; those that have moved are looked at again.
+    private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
+        for wake in wakes {
+            // One that has ended since is looked for when its deadline is over.
+            guard let warning = self.engine.warning(ofWake: wake) else { continue }
+            if warning.at <= self.engine.now, warning.deadline > self.engine.now {
+                self.dispatcher.warn(wake, deadline: warning.deadline)
+            }
+            // Whichever gateway is asked for more time: the next look is at the deadline that is known here.
+            let next = warning.at > self.engine.now ? warning.at : warning.deadline
+            if next > self.engine.now { transaction.step.looks.append((wake, next)) }
+        }
     }
 
     private func perform(_ commands: [QueuedCommand], _ workspace: Workspace) {
@@ -128,6 +143,9 @@ extension SharedGatewayEngine {
         self.engine.takeEvents(into: &writes.events)
         self.engine.takeWatched(into: &transaction.group.watched)
         transaction.step.streams = self.dispatcher.takeStreamChanges()
+        for wake in transaction.step.streams.moved {
+            if let warning = self.engine.warning(ofWake: wake) { transaction.step.looks.append((wake, warning.at)) }
+        }
         if case .refusals = transaction.purpose {
             writes.rejections = self.records.takeRejections()
             transaction.step.rejectionsWritten = writes.rejections.map(\.topic)
@@ -144,6 +162,7 @@ extension SharedGatewayEngine {
     private func note(_ change: SharedDeviceChange, _ step: inout ClusterTransaction.Step) {
         for (wake, deadline) in change.launched where !change.ended.contains(wake) {
             step.launched.append((wake, change.device.token, deadline))
+            if let warning = self.engine.warning(ofWake: wake) { step.looks.append((wake, warning.at)) }
         }
         step.ended += change.ended
         if !change.ended.isEmpty { step.freed.insert(change.topic) }

@@ -27,6 +27,12 @@ extension SharedGatewayEngine {
             self.begin(.heldWakes(self.overdueWakes), reading: plan)
             self.overdueWakes = []
         }
+        let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
+        if !expiring.isEmpty {
+            var plan = ReadPlan()
+            plan.wakes = expiring
+            self.begin(.warnings(expiring), reading: plan)
+        }
         self.beginConditions()
         self.beginDeviceQuestions()
         self.beginListing()

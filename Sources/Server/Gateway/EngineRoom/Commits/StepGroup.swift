@@ -137,6 +137,11 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[stream].appendWake(wake, self.offset, to: stream)
     }
 
+    package func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64) {
+        let wall = self.offset.wall(deadline)
+        self.group.effects[stream].appendExpiring(wake, deadline: wall, timeLeft: timeLeft, on: stream)
+    }
+
     package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
         self.group.effects[stream].appendExpired(wake, reason, on: stream)
     }
@@ -175,7 +180,7 @@ struct EffectRefusal {
             case .answer(let address, _), .subscribed(let address):
                 self.refused.append(.refused(self.error), to: address)
             case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
-            case .wake, .expired, .released, .conditions, .drained: break
+            case .wake, .expiring, .expired, .released, .conditions, .drained: break
             case .draining: self.refused.appendDraining()
             }
         }

@@ -14,6 +14,8 @@ package enum Effect {
     case subscribed(StreamAddress)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
+    /// The deadline of a wake that the stream holds is near: it, by the wall clock, and how long it is until then.
+    case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
     /// A wake that the stream holds has expired.
     case expired(StreamAddress, WakeID, ExpirationReason)
     /// A wake that the stream held has ended.
@@ -39,6 +41,7 @@ package final class EffectBatch: @unchecked Sendable {
         case asked
         case subscribed(StreamAddress)
         case wake(StreamAddress, byteCount: UInt32)
+        case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
         case expired(StreamAddress, WakeID, ExpirationReason)
         case released(StreamAddress, WakeID)
         /// The next of `conditions`.
@@ -82,6 +85,11 @@ package final class EffectBatch: @unchecked Sendable {
         let before = self.bytes.count
         StagedWake.append(wake, offset, to: &self.bytes)
         self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
+    }
+
+    /// The deadline of a wake that the stream holds is near.
+    func appendExpiring(_ wake: WakeID, deadline: Int64, timeLeft: Int64, on address: StreamAddress) {
+        self.items.append(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))
     }
 
     /// A wake that the stream holds has expired.
@@ -154,6 +162,8 @@ package final class EffectBatch: @unchecked Sendable {
                 nextRequest += 1
             case .subscribed(let address): take(.subscribed(address))
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
+            case .expiring(let address, let wake, let deadline, let timeLeft):
+                take(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))
             case .expired(let address, let wake, let reason): take(.expired(address, wake, reason))
             case .released(let address, let wake): take(.released(address, wake))
             case .conditions(let address):

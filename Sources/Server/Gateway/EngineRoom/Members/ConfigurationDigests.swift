@@ -60,7 +60,9 @@ package enum ConfigurationDigests {
         configuration.topicPolicies.compactMap { topic, parameters in
             guard parameters != configuration.policy else { return nil }
             var fingerprint = Fingerprint()
-            for parameter in PolicyParameter.allCases {
+            // The latest parameter counts where it is not the default: gateways without it have the same number then.
+            for parameter in PolicyParameter.allCases
+            where parameter != .expirationLead || parameters.expirationLead != Parameters().expirationLead {
                 fingerprint.mix(parameter.rawValue)
                 fingerprint.mix(parameter.value(in: parameters).bitPattern)
             }

@@ -1,0 +1,142 @@
+import Engine
+import Gateway
+import Policy
+import Testing
+import WakeGateTestKit
+
+/// How every engine warns workers before the deadlines of their wakes.
+@Suite("The contract of an engine: warnings before deadlines", .timeLimit(.minutes(15)))
+struct WarningContractTests {
+    /// Device 1 has a wake in flight on stream 1: it has 20 seconds, and its worker is warned so long before.
+    private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, HeardWake) {
+        let contract = try EngineContract(kind) {
+            $0.permittedTasks = .all
+            try? $0.policy.set(.expirationLead, to: lead)
+        }
+        contract.ask { $0.subscribe(1, slots: 1) }
+        contract.ask { $0.push(2, 1) }
+        return (contract, try contract.lastWake())
+    }
+
+    @Test("A worker is warned once, before the deadline, and may still answer", arguments: EngineKind.all)
+    func answers(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 14)
+        #expect(contract.warnings(1).isEmpty)
+        contract.pass(seconds: 1)
+        let warning = try #require(contract.warnings(1).first)
+        #expect((warning.wake, warning.deadline, warning.timeLeft) == (wake.id, wake.deadline, 5000))
+        contract.pass(seconds: 2)
+        contract.pass(milliseconds: 2999)
+        #expect(contract.warnings(1).count == 1 && contract.expired(1).isEmpty)
+        contract.ask { $0.report(3, wake.id, .failed) }
+        #expect(contract.answer(3) == "204")
+        contract.pass(seconds: 5)
+        #expect(contract.warnings(1).count == 1 && contract.expired(1).isEmpty)
+        let books = try contract.books()
+        #expect(books.results[.failed] == 1 && books.results[.expired] == 0)
+    }
+
+    @Test("Who goes on in silence has expired at the deadline", arguments: EngineKind.all)
+    func silence(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 16)
+        contract.pass(seconds: 4)
+        #expect(contract.warnings(1).map(\.wake) == [wake.id] && contract.expired(1) == [wake.id])
+        contract.ask { $0.report(3, wake.id, .newData) }
+        #expect(contract.answer(3) == "409 WakeEnded")
+        #expect(try contract.books().results[.expired] == 1)
+    }
+
+    @Test("Of a deadline that has passed before anybody looked nobody is warned", arguments: EngineKind.all)
+    func late(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 20)
+        #expect(contract.warnings(1).isEmpty && contract.expired(1) == [wake.id])
+    }
+
+    @Test(
+        "A warning is at most half of the window before the deadline, and there is none with 0",
+        arguments: EngineKind.all
+    )
+    func leads(kind: EngineKind) throws {
+        let (half, _) = try self.launched(kind, lead: 300)
+        half.pass(milliseconds: 9999)
+        #expect(half.warnings(1).isEmpty)
+        half.pass(milliseconds: 1)
+        #expect(half.warnings(1).map(\.timeLeft) == [10_000])
+        let (none, wake) = try self.launched(kind, lead: 0)
+        for _ in 0..<20 { none.pass(seconds: 1) }
+        #expect(none.warnings(1).isEmpty && none.expired(1) == [wake.id])
+    }
+
+    @Test("More time moves the warning, and each deadline has its own", arguments: EngineKind.all)
+    func extensions(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 10)
+        contract.ask { $0.extend(3, wake.id) }
+        contract.pass(seconds: 14)
+        #expect(contract.warnings(1).isEmpty, "the first deadline is none any more")
+        contract.pass(seconds: 1)
+        #expect(contract.warnings(1).map(\.timeLeft) == [5000])
+        contract.pass(seconds: 1)
+        contract.ask { $0.extend(4, wake.id, milliseconds: 12_000) }
+        contract.pass(seconds: 6)
+        #expect(contract.warnings(1).count == 1)
+        contract.pass(seconds: 1)
+        #expect(contract.warnings(1).map(\.deadline) == [wake.deadline + 10_000, wake.deadline + 18_000])
+        // The time that is left of another deadline is less than a warning has.
+        contract.pass(seconds: 4)
+        contract.ask { $0.extend(5, wake.id, milliseconds: 3000) }
+        #expect(contract.warnings(1).map(\.timeLeft) == [5000, 5000, 3000])
+        contract.ask { $0.extend(6, wake.id, milliseconds: 2000) }
+        contract.pass(seconds: 1)
+        #expect(contract.warnings(1).count == 3, "that moved nothing")
+        contract.pass(seconds: 2)
+        #expect(contract.expired(1) == [wake.id])
+    }
+
+    @Test("Progress moves the warning of a continued task", arguments: EngineKind.all)
+    func progress(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.register(2, 1) }
+        contract.ask {
+            $0.conditions(3, 1) { $0.appState = .active }
+            $0.subscribe(4, tasks: ["export"])
+            $0.submit(5, 1, "export", .continued(.queue))
+        }
+        let wake = try contract.lastWake()
+        contract.pass(seconds: 50)
+        contract.ask { $0.progress(6, wake.id, 10) }
+        contract.pass(seconds: 54)
+        #expect(contract.warnings(4).isEmpty)
+        contract.pass(seconds: 1)
+        #expect(contract.warnings(4).map(\.wake) == [wake.id] && contract.warnings(4).map(\.timeLeft) == [5000])
+        contract.ask { $0.progress(7, wake.id, 20) }
+        contract.pass(seconds: 55)
+        #expect(contract.warnings(4).count == 2)
+        contract.ask { $0.report(8, wake.id, TaskResult.failure) }
+        #expect(contract.answer(8) == "204" && contract.expired(4).isEmpty)
+    }
+
+    @Test("A wake that was lost is launched with a deadline and a warning of its own", arguments: EngineKind.all)
+    func lost(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.pass(seconds: 12)
+        contract.ask { $0.endStream(1) }
+        contract.ask { $0.subscribe(3) }
+        let again = try contract.lastWake()
+        contract.pass(seconds: 14)
+        #expect(contract.warnings(1).isEmpty && contract.warnings(3).isEmpty)
+        contract.pass(seconds: 1)
+        #expect(again.id != wake.id && contract.warnings(3).map(\.wake) == [again.id])
+    }
+
+    @Test("Workers are warned while the gateway drains", arguments: EngineKind.all)
+    func drains(kind: EngineKind) throws {
+        let (contract, wake) = try self.launched(kind)
+        contract.ask { $0.drain() }
+        contract.pass(seconds: 15)
+        #expect(contract.warnings(1).map(\.wake) == [wake.id])
+    }
+}
