@@ -22,6 +22,7 @@ struct ClusterClients {
     struct Wake {
         let device: DeviceToken
         let kind: WakeKind
+        let push: APNsID?
         let stream: Int
     }
 
@@ -30,6 +31,8 @@ struct ClusterClients {
         case push(APNsID, isNamed: Bool)
         case subscription
         case report(WakeID)
+        /// A worker gives a wake back that it could not begin.
+        case release(WakeID)
         case statistics
         case other
     }
@@ -49,6 +52,8 @@ struct ClusterClients {
     private(set) var refused: Set<APNsID> = []
     /// Pushes of which an answer is not known, or was not 200 or 503.
     private(set) var uncertain: Set<APNsID> = []
+    /// Wakes that workers gave back, and were told so.
+    private(set) var givenBack: Set<WakeID> = []
     /// The books, as they were told last.
     private(set) var books: Books?
     /// The slots of all workers that are taken, as they were told last.
@@ -142,6 +147,12 @@ struct ClusterClients {
         switch asked.question {
         case .push: self.wrong("a push is answered as something else")
         case .report(let wake): self.reported(wake, outcome, database)
+        case .release(let wake):
+            if outcome.status == 204 {
+                self.givenBack.insert(wake)
+                self.coverage.note(.givenBack)
+            }
+            self.reported(wake, outcome, database)
         case .statistics:
             guard case .statistics(let statistics) = outcome else { return }
             self.books = statistics.books
@@ -181,7 +192,7 @@ struct ClusterClients {
         if !commit.launched.contains(where: { $0.wake == wake.id && $0.device == wake.device }) {
             self.wrong("a wake is delivered with another device's name")
         }
-        let known = Wake(device: wake.device, kind: wake.kind, stream: wake.stream)
+        let known = Wake(device: wake.device, kind: wake.kind, push: wake.push, stream: wake.stream)
         guard self.wakes.updateValue(known, forKey: wake.id) == nil else {
             return self.wrong("a wake is delivered twice")
         }
@@ -229,9 +240,13 @@ extension ClusterSimulation {
         let priorities: [Priority] = isPlain ? [.considerate] : [.immediate, .considerate, .considerate, .passive]
         let priority = self.generator.pick(priorities)
         let expiration = self.generator.pick([nil, nil, nil, 0, self.database.wall / 1000 + 6] as [Int64?])
-        let isNamed = self.generator.once(in: 4)
+        // A device remembers its last four: one more could be taken in between, and the push counted twice.
+        let isNamed = self.generator.once(in: 4) && self.namedCounts[device, default: 0] < 4
         let number = self.numbers + 1
-        if isNamed { self.named.append((number, device)) }
+        if isNamed {
+            self.named.append((number, device))
+            self.namedCounts[device, default: 0] += 1
+        }
         self.ask(place, .push(EngineRig.apnsID(UInt64(number)), isNamed: isNamed)) { requests, number in
             requests.push(
                 number,
@@ -354,6 +369,7 @@ extension ClusterSimulation {
                 self.ask(place, .other) { $0.progress($1, wake.id, UInt64($1)) }
             }
             if self.generator.once(in: 6) { self.ask(place, .other) { $0.extend($1, wake.id) } }
+            if self.generator.once(in: 6) { self.ask(place, .release(wake.id)) { $0.release($1, wake.id) } }
             self.report(wake, at: place)
             if self.generator.once(in: 8) { self.report(wake, at: self.generator.number(below: Self.gatewayCount)) }
         }

@@ -39,6 +39,8 @@ final class ClusterSimulation {
     var numbers = 0
     /// Pushes with an apns-id of their sender's, and their devices.
     var named: [(push: Int, device: Int)] = []
+    /// How many such pushes each device was sent in all.
+    var namedCounts: [Int: Int] = [:]
     /// Everything works, and workers answer.
     var isCalm = false
     var calmSince: Int64 = .max
@@ -231,6 +233,7 @@ extension ClusterSimulation {
             self.wrong("something never ends: \(self.ledger.openCount) pushes, \(self.database.rows.total().total)")
         }
         self.checkEnds()
+        self.checkGivenBack()
         self.checkSpacing()
         self.checkStatistics()
     }
@@ -305,6 +308,23 @@ extension ClusterSimulation {
         self.coverage.note(.lost, Int(self.ledger.books.results[.lost]))
     }
 
+    /// A wake that a worker gave back is lost, and costs its push no attempt.
+    private func checkGivenBack() {
+        let lost = self.lostWakes()
+        var attempts: [APNsID: Int] = [:]
+        for wake in self.clients.givenBack {
+            guard let known = self.clients.wakes[wake], known.kind == .push else { continue }
+            if !lost.contains(wake) { self.wrong("a wake was given back, and is not lost") }
+            guard let push = known.push, !self.outlivesItsGateway(wake) else { continue }
+            attempts[push, default: 0] += 1
+        }
+        for (push, givenBack) in attempts where self.ledger.end(of: push) == .discarded(.exhausted) {
+            self.coverage.note(.exhaustedAfterRelease)
+            self.ledger.checkExhausted(push, givenBack: givenBack)
+        }
+        if let fault = self.ledger.fault { self.wrong(fault) }
+    }
+
     /// Of the wakes that workers received of a device that only gets ordinary pushes, and that were not lost, any two
     /// are an interval apart.
     private func checkSpacing() {
@@ -327,15 +347,23 @@ extension ClusterSimulation {
         let log = self.database.log
         var lost: Set<WakeID> = []
         for (wake, known) in self.clients.wakes {
-            guard let place = log.ends[wake], let launch = log.launches[wake] else { continue }
+            guard let place = log.ends[wake] else { continue }
             let device = HistoryEvent.device(of: known.device, EngineRig.historyKey)
             let isLost = log.commits[place].events.contains { $0.device == device && $0.kind == .result(.push(.lost)) }
             guard isLost else { continue }
             lost.insert(wake)
-            let death = log.deaths[log.commits[launch].gateway] ?? .max
-            if death <= log.commits[place].at { self.coverage.note(.lostByDeath) }
+            if self.outlivesItsGateway(wake) { self.coverage.note(.lostByDeath) }
         }
         return lost
+    }
+
+    /// Whether the gateway that gave a wake had been found dead before it ended.
+    private func outlivesItsGateway(_ wake: WakeID) -> Bool {
+        let log = self.database.log
+        guard let end = log.ends[wake], let launch = log.launches[wake],
+            let death = log.deaths[log.commits[launch].gateway]
+        else { return false }
+        return death <= log.commits[end].at
     }
 
     /// Every gateway tells the same books in the end, which are those of the rows.

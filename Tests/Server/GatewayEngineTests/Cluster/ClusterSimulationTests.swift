@@ -72,7 +72,7 @@ struct ClusterLedger {
     private struct Push {
         let device: UInt64
         var isInFlight = false
-        /// How many of its wakes ended without a result, though their gateways lived.
+        /// How many of its wakes ended, but for those that were lost with their gateways.
         var attempts = 0
         var end: End?
     }
@@ -164,19 +164,25 @@ struct ClusterLedger {
             self.books.results[outcome] += 1
             self.endShort(&device)
             if let push = event.apnsID {
-                if !Self.isOfDeadGateway(event, commit, log) { self.pushes[push]?.attempts += 1 }
+                // What a worker reports of a wake counts, whether or not the gateway that gave it lives.
+                let isLostByDeath = outcome == .lost && Self.isOfDeadGateway(event, commit, log)
+                if !isLostByDeath { self.pushes[push]?.attempts += 1 }
                 self.landed(push, outcome, heir: event.related)
             }
         case .result(.task(let kind, _)): if kind.lane == .short { self.endShort(&device) }
         case .discard(.push, let reason):
             guard let push = event.apnsID else { break }
-            if reason == .exhausted, let attempts = self.pushes[push]?.attempts, attempts < self.attemptsMax {
-                self.wrong("a push is given up after \(attempts) attempts: others died with their gateways")
-            }
+            if reason == .exhausted { self.checkExhausted(push, givenBack: 0) }
             self.end(push, .discarded(reason))
         case .discard, .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: break
         }
         self.devices[event.device] = device
+    }
+
+    /// A push that was given up had all its attempts, without those that workers gave back.
+    mutating func checkExhausted(_ push: APNsID, givenBack: Int) {
+        guard let ended = self.pushes[push]?.attempts, ended - givenBack < self.attemptsMax else { return }
+        self.wrong("a push is given up after \(ended - givenBack) attempts: others were given back or lost by death")
     }
 
     /// Whether a device's wake that a commit ended was given by a gateway that had been found dead by then.
@@ -289,7 +295,7 @@ final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
 struct ClusterCoverage {
     enum Event: String, CaseIterable {
         case accepted, unavailable, refused, wake, taskWake, expired, expiredAsLost, reported, lateReport
-        case reportedElsewhere, statistics, wakeOfTheDead
+        case reportedElsewhere, givenBack, exhaustedAfterRelease, statistics, wakeOfTheDead
         case kill, start, pause, slow, full, drain, removal, repeatedPush, spaced, lost, lostByDeath
     }
 
