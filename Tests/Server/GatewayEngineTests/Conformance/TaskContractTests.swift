@@ -307,9 +307,13 @@ struct TaskContractTests {
             $0.submit(2, 1, "b", .processing([]))
             $0.finish(3, 1, "s")
             $0.listTasks(4, 1)
+            // No device has the number 7.
+            $0.submit(6, 7, "b")
+            $0.finish(7, 7, "s")
         }
         contract.ask { $0.cancel(5, 1, "a") }
         #expect((2...5).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "200", "204"])
+        #expect((6...7).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown"], "unknown devices, too")
         #expect(contract.member(4, "waiting", "0", "identifier") == "a")
         contract.finish()
     }

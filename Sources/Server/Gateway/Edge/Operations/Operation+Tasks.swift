@@ -147,8 +147,7 @@ extension Operation {
 
 extension EngineWork {
     package static func submitTask(_ device: Named<DeviceToken>, _ request: TaskRequest) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            guard !reach.room.isDraining else { throw .shutdown }
+        EngineWork(changing: device, beginsWork: true) { reach, device throws(APIError) in
             let device = try reach.registered(device)
             let offset = reach.workspace.offset
             do throws(TaskRejection) {
@@ -169,8 +168,7 @@ extension EngineWork {
         _ device: Named<DeviceToken>,
         _ finished: FinishedTransfers
     ) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            guard !reach.room.isDraining else { throw .shutdown }
+        EngineWork(changing: device, beginsWork: true) { reach, device throws(APIError) in
             let device = try reach.registered(device)
             do throws(TaskRejection) {
                 try reach.dispatcher.transfersFinished(

@@ -27,6 +27,8 @@ package struct EngineWork: Sendable {
     let freesSlot: Bool
     /// Whether the device of `rows` is removed by it.
     let removesDevice: Bool
+    /// Whether it is refused while the gateway shuts down, whatever it is about.
+    private let beginsWork: Bool
     /// The topic that the device of `rows` gets if it is new.
     let newTopic: NewTopic?
     private let action: Action
@@ -36,6 +38,7 @@ package struct EngineWork: Sendable {
         isBrief: Bool = false,
         freesSlot: Bool = false,
         removesDevice: Bool = false,
+        beginsWork: Bool = false,
         newTopic: NewTopic? = nil,
         _ action: Action
     ) {
@@ -43,6 +46,7 @@ package struct EngineWork: Sendable {
         self.isBrief = isBrief
         self.freesSlot = freesSlot
         self.removesDevice = removesDevice
+        self.beginsWork = beginsWork
         self.newTopic = newTopic
         self.action = action
     }
@@ -57,13 +61,16 @@ package struct EngineWork: Sendable {
 
     /// Work that changes a device.
     ///
-    /// - Parameter removesDevice: whether it may be registered anew afterwards, for another topic.
+    /// - Parameters:
+    ///   - removesDevice: whether it may be registered anew afterwards, for another topic.
+    ///   - beginsWork: whether it is refused while the gateway shuts down.
     package init(
         changing device: Named<DeviceToken>,
         removesDevice: Bool = false,
+        beginsWork: Bool = false,
         perform: @escaping @Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply
     ) {
-        self.init(.row(.device(device.name)), removesDevice: removesDevice, .device(perform))
+        self.init(.row(.device(device.name)), removesDevice: removesDevice, beginsWork: beginsWork, .device(perform))
     }
 
     /// Work that reads a device, and changes nothing.
@@ -109,6 +116,7 @@ package struct EngineWork: Sendable {
 
     /// Runs the closure. The rows it needs are in memory.
     func perform(_ reach: Reach) throws(APIError) -> EngineReply {
+        guard !self.beginsWork || !reach.room.isDraining else { throw .shutdown }
         switch self.action {
         case .plain(let action): return try action(reach)
         case .device(let action):
