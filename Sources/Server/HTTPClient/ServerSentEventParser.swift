@@ -99,8 +99,8 @@ package struct ServerSentEventParser: Sendable {
 
 /// The answer to a streaming request as it comes: its head, and then its events, or the body of a refusal.
 package struct EventStreamReader: Sendable {
-    /// An error's body is short; a longer one is cut.
-    private static let refusalBytesMax = 4096
+    /// An error's body is short; a longer one is cut, and then has no reason that can be read.
+    private static let refusalBytesMax = 1 << 16
 
     private var parser: ServerSentEventParser
     private var head: HTTPResponse?
@@ -120,7 +120,7 @@ package struct EventStreamReader: Sendable {
     package mutating func received(
         _ bytes: [UInt8]
     ) throws(ServerSentEventParser.EventTooLarge) -> [ServerSentEvent] {
-        guard self.head?.status != 200 else { return try self.parser.received(bytes) }
+        guard self.head?.isSuccess != true else { return try self.parser.received(bytes) }
         let room = Self.refusalBytesMax - (self.head?.body.count ?? 0)
         self.head?.body.append(contentsOf: bytes.prefix(max(0, room)))
         return []

@@ -131,6 +131,20 @@ struct BackgroundSessionTests {
         #expect(try await agent.request("/take").body == #"{"to":"/x"}"#)
     }
 
+    @Test("A stream of events that is refused says why, with all the agent's words")
+    func refusedEvents() async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        let words = String(repeating: "Do this. ", count: 4000)
+        try await agent.answer("GET", "/events", 429, #"{"reason":"TooManyFollowers","message":"\#(words)"}"#)
+        let error = await #expect(throws: BackgroundTransferError.self) {
+            var events = session.events.makeAsyncIterator()
+            _ = try await events.next()
+        }
+        #expect(error?.code == .refused)
+        #expect(error?.message == "the agent answered 429 TooManyFollowers: \(words)")
+    }
+
     @Test("Where no agent listens the error names the socket and how to start one")
     func noAgent() async throws {
         let session = try BackgroundSession("s", agent: "unix:/nonexistent/agent.sock")

@@ -80,18 +80,22 @@ struct ServerSentEventParserTests {
         }
     }
 
-    @Test("An answer of 200 has events, and another one a body, of which the beginning is kept")
-    func answers() throws {
+    @Test(
+        "A success has events, and another answer a body, of which 64 KiB are kept",
+        arguments: [200, 202, 203, 299]
+    )
+    func answers(status: Int) throws {
         var good = EventStreamReader()
-        good.began(HTTPResponse(status: 200, headers: [("wakegate-stream", "7")]))
+        good.began(HTTPResponse(status: status, headers: [("wakegate-stream", "7")]))
         #expect(try good.received(Array("data: a\n\n".utf8)) == [Self.event("message", "a")])
         #expect(good.header("wakegate-stream") == "7" && good.whole(HTTPResponse(status: 200)).body.isEmpty)
         var bad = EventStreamReader()
         bad.began(HTTPResponse(status: 429))
-        let body = Array(#"{"reason":"TooMany","message":"Wait."}"#.utf8)
+        let message = "Wait. " + String(repeating: "x", count: 60_000)
+        let body = Array(#"{"reason":"TooMany","message":"\#(message)"}"#.utf8)
         #expect(try bad.received(Array(body[..<9])).isEmpty && bad.received(Array(body[9...])).isEmpty)
-        #expect(bad.whole(HTTPResponse(status: 429)).refusal?.words == "429 TooMany: Wait.")
-        #expect(try bad.received([UInt8](repeating: 0x20, count: 5000)).isEmpty)
-        #expect(bad.whole(HTTPResponse(status: 429)).body.count == 4096)
+        #expect(bad.whole(HTTPResponse(status: 429)).refusal?.words == "429 TooMany: \(message)")
+        #expect(try bad.received([UInt8](repeating: 0x20, count: 10_000)).isEmpty)
+        #expect(bad.whole(HTTPResponse(status: 429)).body.count == 65_536)
     }
 }

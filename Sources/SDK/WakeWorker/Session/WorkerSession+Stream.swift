@@ -39,7 +39,7 @@ extension WorkerSession {
 
     func streamBegan(_ head: HTTPResponse, on loop: HTTPLoop) {
         self.reader.began(head)
-        guard head.status == 200 else { return }
+        guard head.isSuccess else { return }
         guard head.header("content-type")?.hasPrefix("text/event-stream") == true else {
             if let stream = self.stream { loop.cancel(stream) }
             let reason = WakeWorkerError(
@@ -104,7 +104,7 @@ extension WorkerSession {
 
     func streamEnded(_ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
         switch result.map(self.reader.whole) {
-        case .success(let response) where response.status != 200:
+        case .success(let response) where !response.isSuccess:
             let retryAfter = Self.retryAfter(response)
             let isPassing = self.request.endpoint.isPassing(response.status)
             self.streamEnded(
