@@ -143,10 +143,10 @@ class ScriptedGateway:
         else:
             data = step.get("data", {})
             if "wake" in step:
-                data = {"device": DEVICE, "topic": TOPIC, "kind": "push", "timeLeft": 30_000, "deadline": {"now": 30_000}}
-                data.update(step["wake"])
-            name = step.get("event", "wake")
-            await connection.send(stream, f"event: {name}\ndata: {json.dumps(moments(data))}\n\n".encode(), step.get("split"))
+                time_left = {"timeLeft": 30_000, "deadline": {"now": 30_000}}
+                data = {"device": DEVICE, "topic": TOPIC, "kind": "push", **time_left, **step["wake"]}
+            text = f"event: {step.get('event', 'wake')}\ndata: {json.dumps(moments(data))}\n\n"
+            await connection.send(stream, text.encode(), step.get("split"))
 
     async def _expect(self, step: Dict[str, Any]) -> None:
         method, path = step["expect"].split(" ")

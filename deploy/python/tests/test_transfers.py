@@ -75,6 +75,6 @@ def test_downloads_and_events(places: Places) -> None:
 
 def test_without_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKEGATE_TRANSFERS", f"unix:{tmp_path}/none")
-    with pytest.raises(TransferError, match="no transfers agent listens at .*none.*WAKEGATE_TRANSFERS") as caught:
+    with pytest.raises(TransferError, match="no transfers agent answers at .*none.*WAKEGATE_TRANSFERS") as caught:
         asyncio.run(BackgroundSession("films").transfers())
     assert caught.value.code == "noAgent"

@@ -8,18 +8,5 @@ from .worker import Worker
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BackgroundSession",
-    "Progress",
-    "Push",
-    "Release",
-    "Result",
-    "Resumption",
-    "Scheduler",
-    "Submission",
-    "Task",
-    "TaskError",
-    "TransferError",
-    "WakeGateError",
-    "Worker",
-]
+__all__ = ["BackgroundSession", "Progress", "Push", "Release", "Result", "Resumption", "Scheduler", "Submission"]
+__all__ += ["Task", "TaskError", "TransferError", "WakeGateError", "Worker"]

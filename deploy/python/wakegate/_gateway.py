@@ -42,11 +42,9 @@ class Backoff:
 class Gateway:
     """Asks a gateway. While a worker runs, all requests share its connection; otherwise each call makes its own."""
 
-    #: How long an answer may take, in seconds.
-    timeout = 10.0
-
-    def __init__(self, location: Location) -> None:
-        self.location = location
+    def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
+        """`timeout` is how long an answer may take, in seconds."""
+        self.location, self.who, self.timeout = location, who, timeout
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._closings: Set[asyncio.Task[None]] = set()
@@ -88,22 +86,22 @@ class Gateway:
         yield self._client
 
     @contextlib.asynccontextmanager
-    async def stream(self, path: str) -> AsyncIterator[httpx.Response]:
-        """Opens a stream of events. Only its head has a time limit; raises the error of any answer but 200."""
+    async def stream(self, path: str, read: Optional[float] = None) -> AsyncIterator[httpx.Response]:
+        """Opens a stream of events, which may be silent for `read` seconds. Raises the error of any answer but 200."""
         headers = {**self.location.headers(), "accept": "text/event-stream"}
         async with self._used() as client:
-            request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(self.timeout, read=None))
+            request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
             try:
-                response = await asyncio.wait_for(client.send(request, stream=True), 1.5 * self.timeout)
-            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError) as error:
-                raise_unanswered(error, self.url)
+                response = await asyncio.wait_for(client.send(request, stream=True), 15)
+            except (httpx.TransportError, asyncio.TimeoutError) as error:
+                raise_unanswered(error, self.url, self.who)
             try:
                 if response.status_code != 200:
                     with contextlib.suppress(httpx.TransportError, asyncio.TimeoutError):
-                        await asyncio.wait_for(response.aread(), self.timeout)
+                        await asyncio.wait_for(response.aread(), 10)
                     raise self._refusal(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
-                    text, remedy = f"what answers at {self.url} sends no wakes", "see whether it is a gateway's edge"
+                    text, remedy = f"what answers at {self.url} sends no events", f"see whether it is a {self.who}"
                     raise WakeGateError("badAnswer", text, remedy)
                 self.location.accepted()
                 yield response
@@ -118,8 +116,8 @@ class Gateway:
             try:
                 sending = client.request(method, path, json=body, headers=headers)
                 response = await asyncio.wait_for(sending, self.timeout)
-            except (httpx.TransportError, httpx.InvalidURL, asyncio.TimeoutError, RuntimeError) as error:
-                raise_unanswered(error, self.url)  # RuntimeError: the connection was closed meanwhile.
+            except (httpx.TransportError, asyncio.TimeoutError, RuntimeError) as error:
+                raise_unanswered(error, self.url, self.who)  # RuntimeError: the connection was closed meanwhile.
         if not response.is_success:
             raise self._refusal(response)
         self.location.accepted()
@@ -142,7 +140,7 @@ class Gateway:
         raise AssertionError("not reached")
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
-        error = refusal(response.status_code, response.headers, _json(response))
+        error = refusal(response.status_code, response.headers, _json(response), self.who)
         error.is_passing = error.is_passing or self.location.may_pass(error.status)
         return error
 

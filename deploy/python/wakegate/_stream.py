@@ -10,10 +10,6 @@ class Event(NamedTuple):
     data: str
 
 
-class EventTooLarge(ValueError):
-    """An event is longer than any gateway sends."""
-
-
 class EventReader:
     """Divides a stream into events. Lines end at a line feed (or CR LF) alone, never where Unicode would end one."""
 
@@ -48,4 +44,4 @@ class EventReader:
 
     def _check(self, size: int) -> None:
         if size > self._limit:
-            raise EventTooLarge(f"an event has more than {self._limit} bytes")
+            raise ValueError(f"an event has more than {self._limit} bytes")

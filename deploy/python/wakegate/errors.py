@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from typing import Any, Dict, NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
 import httpx
 
@@ -16,36 +17,19 @@ class WakeGateError(Exception):
     unavailable, cancelled. Neither the message nor the remedy holds a payload or a token.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        remedy: str = "",
-        *,
-        status: Optional[int] = None,
-        reason: Optional[str] = None,
-        retry_after: Optional[float] = None,
-        is_passing: bool = False,
-        may_have_arrived: bool = False,
-    ) -> None:
-        super().__init__(f"{code}: {message}" + (f"; {remedy}" if remedy else ""))
-        self.code = code
-        self.message = message
-        self.remedy = remedy
-        #: The HTTP status and the reason of the answer; None if there was no answer.
-        self.status = status
-        self.reason = reason
-        #: The number of seconds to wait before another try; None if the answer does not say so.
-        self.retry_after = retry_after
-        #: True if another try may succeed.
-        self.is_passing = is_passing
-        #: True if the request may have been carried out although there was no answer.
-        self.may_have_arrived = may_have_arrived
+    #: The HTTP status and the reason of the answer; None if there was no answer.
+    status: Optional[int] = None
+    reason: Optional[str] = None
+    #: The number of seconds to wait before another try; None if the answer does not say so.
+    retry_after: Optional[float] = None
+    #: True if another try may succeed, and if the request may have been carried out although there was no answer.
+    is_passing = False
+    may_have_arrived = False
 
-    def fields(self) -> Dict[str, Any]:
-        """Returns everything but the code, the message and the remedy."""
-        names = ("status", "reason", "retry_after", "is_passing", "may_have_arrived")
-        return {name: getattr(self, name) for name in names}
+    def __init__(self, code: str, message: str, remedy: str = "", **fields: Any) -> None:
+        super().__init__(f"{code}: {message}" + (f"; {remedy}" if remedy else ""))
+        self.code, self.message, self.remedy, self.fields = code, message, remedy, fields
+        self.__dict__.update(fields)
 
 
 class TaskError(WakeGateError):
@@ -67,7 +51,7 @@ class TaskError(WakeGateError):
         code = "tooManyRequests" if error.status == 429 else "failed"
         if error.reason in codes:
             code = error.reason[0].lower() + error.reason[1:]
-        made = cls(code, error.message, error.remedy, **error.fields())
+        made = cls(code, error.message, error.remedy, **error.fields)
         made.cause = error
         return made
 
@@ -78,8 +62,25 @@ class TransferError(WakeGateError):
     `code` is one of the codes of the Swift SDK's `BackgroundTransferError`: badArgument, noAgent, notPermitted,
     timedOut, interrupted, badAnswer, badSession, badTransfer, badPath, unknownSession, unknownTransfer,
     tooManySessions, tooManyTransfers, noSpace, notFinished, alreadyTaken, fileExists, transferFailed,
-    transferCancelled, refused, unavailable.
+    transferCancelled, refused.
     """
+
+    @classmethod
+    def from_error(cls, error: WakeGateError) -> TransferError:
+        codes = (
+            "BadSession BadTransfer BadPath UnknownSession UnknownTransfer TooManySessions TooManyTransfers NoSpace "
+            "NotFinished AlreadyTaken FileExists"
+        ).split()
+        code, remedy = error.code, error.remedy
+        if error.reason in codes:
+            code = error.reason[0].lower() + error.reason[1:]
+        elif error.status == 403 or "Permission denied" in error.message:
+            code, remedy = "notPermitted", remedy or "start an agent of your own with `wakegate transfers`"
+        elif code == "unreachable" and error.may_have_arrived:
+            code, remedy = "interrupted", "list the session's transfers to see what it did"
+        elif code == "unreachable":
+            code, remedy = "noAgent", "start one with `wakegate transfers`, or name another in WAKEGATE_TRANSFERS"
+        return cls(code, error.message, remedy, **error.fields)
 
 
 class Release(Exception):
@@ -103,40 +104,32 @@ def _tls_error(error: BaseException) -> Optional[ssl.SSLError]:
     return None
 
 
-def raise_unanswered(error: Exception, url: str) -> NoReturn:
+def raise_unanswered(error: Exception, url: str, who: str = "gateway") -> NoReturn:
     """Raises the error that explains why a request got no answer."""
     detail = str(error) or type(error).__name__
-    tls = _tls_error(error)
-    if isinstance(error, httpx.ConnectError) and tls is not None:
-        remedy = "name its authority with `ca` or WAKEGATE_CA"
-        raise WakeGateError("untrusted", f"the certificate of {url} is not trusted ({detail})", remedy) from error
-    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
-        text, remedy = f"no gateway answers at {url} ({detail})", "see whether it runs there"
-        raise WakeGateError("unreachable", text, remedy, is_passing=True) from error
-    if isinstance(error, (httpx.TimeoutException, TimeoutError)) or type(error).__name__ == "TimeoutError":
-        text, remedy = f"{url} did not answer in time", "see its load, and the network"
-        raise WakeGateError("timedOut", text, remedy, is_passing=True, may_have_arrived=True) from error
-    if isinstance(error, (httpx.UnsupportedProtocol, httpx.InvalidURL)):
-        raise WakeGateError("badArgument", detail, "see the gateway's URL") from error
-    text, remedy = f"{url} ended the exchange ({detail})", "see the gateway's log"
-    raise WakeGateError("unreachable", text, remedy, is_passing=True, may_have_arrived=True) from error
+    code, fields = "unreachable", {"is_passing": True, "may_have_arrived": True}
+    text, remedy = f"the {who} at {url} ended the exchange ({detail})", f"see the {who}'s log"
+    if isinstance(error, httpx.ConnectError) and _tls_error(error) is not None:
+        code, fields = "untrusted", {}
+        text, remedy = f"the certificate of {url} is not trusted ({detail})", "name its authority in WAKEGATE_CA"
+    elif isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
+        fields = {"is_passing": True}
+        text, remedy = f"no {who} answers at {url} ({detail})", "see whether it runs there"
+    elif isinstance(error, (httpx.TimeoutException, asyncio.TimeoutError)):
+        code, text, remedy = "timedOut", f"the {who} at {url} did not answer in time", "see its load, and the network"
+    raise WakeGateError(code, text, remedy, **fields) from error
 
 
-def refusal(status: int, headers: httpx.Headers, body: Any, who: str = "gateway") -> WakeGateError:
+def refusal(status: int, headers: httpx.Headers, body: Any, who: str) -> WakeGateError:
     """Returns the error that an answer stands for."""
     reason = body.get("reason") if isinstance(body, dict) else None
+    is_passing = status == 429 or status >= 500 and status != 507
     if not isinstance(reason, str):
         text, remedy = f"the answer is {status} without a reason", f"see whether the address is that of a {who}"
-        return WakeGateError("badAnswer", text, remedy, status=status, is_passing=status >= 500 or status == 429)
+        return WakeGateError("badAnswer", text, remedy, status=status, is_passing=is_passing)
     ends = {"ExtensionLimitReached": "extensionLimitReached", "WakeEnded": "wakeEnded", "UnknownWake": "wakeEnded"}
-    code = ends.get(reason, "refused")
     after = headers.get("retry-after", "")
-    return WakeGateError(
-        code,
-        f"the {who} answered {status} {reason}",
-        str(body.get("message", "")),
-        status=status,
-        reason=reason,
-        retry_after=float(after) if after.isdigit() else None,
-        is_passing=status >= 500 or status == 429,
-    )
+    fields = {"status": status, "reason": reason, "is_passing": is_passing}
+    fields["retry_after"] = float(after) if after.isdigit() else None
+    text, remedy = f"the {who} answered {status} {reason}", str(body.get("message", ""))
+    return WakeGateError(ends.get(reason, "refused"), text, remedy, **fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import ssl
@@ -59,7 +60,10 @@ class Location:
         self._take(found)
         self.ca = self.ca or running.get("ca")
         self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
-        self._patience = _Patience()
+        self.is_http2 = True
+        #: The token that was shown last, and the last one that was taken ("" for none); since when they have failed.
+        self._shown = self._taken = ""
+        self._since = -math.inf  # They have not worked yet.
 
     def _take(self, context: Mapping[str, Any]) -> None:
         """Takes from a context what nothing else says."""
@@ -85,7 +89,8 @@ class Location:
 
     def transport(self) -> httpx.AsyncHTTPTransport:
         """Makes a transport with one HTTP/2 connection, which proxies of the environment do not touch."""
-        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=False, http2=True, uds=self.socket)
+        http1, http2 = not self.is_http2, self.is_http2
+        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=http1, http2=http2, uds=self.socket)
 
     def _trust(self) -> ssl.SSLContext:
         named = "the files that the credentials name"
@@ -98,8 +103,7 @@ class Location:
             return trust
         except (OSError, ValueError) as error:
             remedy = "name a PEM file that this user may read"
-            passing = self._patience.failed()
-            raise WakeGateError("badCredentials", f"{named}: {error}", remedy, is_passing=passing) from error
+            raise self._bad(f"{named}: {error}", remedy) from error
 
     def headers(self) -> Dict[str, str]:
         """Returns the header that shows the token. A token's file is read for each request, so it may be replaced."""
@@ -116,37 +120,25 @@ class Location:
         if len(words) != 1:
             remedy = "a token is one word, as `wakegate token issue` shows it"
             raise self._bad(f"this token has {len(words)} words", remedy)
-        self._patience.shown = words[0]
+        self._shown = words[0]
         return {"authorization": f"bearer {words[0]}"}
 
     def _bad(self, message: str, remedy: str) -> WakeGateError:
-        return WakeGateError("badCredentials", message, remedy, is_passing=self._patience.failed())
+        return WakeGateError("badCredentials", message, remedy, is_passing=self._is_transient())
 
     def accepted(self) -> None:
         """Notes that the gateway took the credentials."""
-        self._patience.taken, self._patience.has_worked, self._patience.since = self._patience.shown, True, None
+        self._taken, self._since = self._shown, math.inf
 
     def may_pass(self, status: Optional[int]) -> bool:
         """True if a refusal with this status may pass: a token's file may be half written."""
-        patience = self._patience
-        is_other = bool(self.token_file) and patience.taken not in (None, patience.shown)
-        return status == 401 and is_other and patience.failed()
+        is_other = bool(self.token_file) and self._taken not in ("", self._shown)
+        return status == 401 and is_other and self._is_transient()
 
-
-class _Patience:
-    """Credentials that worked before may be unusable for half a minute: somebody writes their files."""
-
-    limit = 30.0
-    shown: Optional[str] = None
-    taken: Optional[str] = None
-    has_worked = False
-    since: Optional[float] = None
-
-    def failed(self) -> bool:
-        if not self.has_worked:
-            return False
-        self.since = self.since or time.monotonic()
-        return time.monotonic() - self.since < self.limit
+    def _is_transient(self) -> bool:
+        """True for half a minute after credentials that worked have failed: somebody writes their files."""
+        self._since = min(self._since, time.monotonic())
+        return time.monotonic() - self._since < 30
 
 
 def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any]:

@@ -18,7 +18,7 @@ import ssl
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict, Generator, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Generator, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 import httpx
 import pytest
@@ -151,16 +151,13 @@ class WakeGate:
                         break
         except httpx.ReadTimeout:
             pass
-        why = "; ".join(f"{each['device'][:8]}...: {self.explain(each['device'])['why']}" for each in self.pushes(topic))
+        pushes = self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"]
+        why = "; ".join(f"{each['device'][:8]}...: {self.explain(each['device'])['why']}" for each in pushes)
         pytest.fail(f"no wake of {topic} came within {timeout:g} s; {why or 'nothing was pushed to it'}")
 
     def pass_interval(self, device: str = DEVICE) -> None:
         """Launches what waits on a device as if its launch interval had passed: no test sleeps for 15 minutes."""
         self.ask("POST", f"/v1/devices/{device}/simulate-launch")
-
-    def pushes(self, topic: str) -> List[Dict[str, Any]]:
-        """Returns the pushes of a topic, the newest first."""
-        return list(self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"])
 
     def explain(self, device: str = DEVICE) -> Dict[str, Any]:
         """Returns all that the policy knows of a device; `why` says in a sentence what it waits for."""
@@ -190,7 +187,7 @@ def find_program() -> str:
 
 @pytest.fixture
 def wakegate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WakeGate]:
-    """A gateway that runs while the test does. Pushes to a device launch 1 ms apart unless `launch_interval` says more."""
+    """A gateway that runs while the test does. Pushes to a device may be launched 1 ms apart by default."""
     marker = request.node.get_closest_marker("wakegate")
     options: Dict[str, Any] = dict(marker.kwargs) if marker else {}
     unknown = options.keys() - {"launch_interval", "faults", "settings"}

@@ -62,12 +62,9 @@ class Scheduler:
             body["requiresExternalPower"] = True
         named = {"title": title, "subtitle": subtitle, "strategy": strategy, "resources": list(resources) or None}
         body.update({name: value for name, value in named.items() if value is not None})
-        answer = await self._ask("POST", "/tasks", body)
-        try:
-            found = answer["disposition"]
-            return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise TaskError("failed", "the gateway's answer cannot be read", "see its version") from error
+        answer = await self._ask("POST", "/tasks", body) or {}
+        found = str(answer.get("disposition"))
+        return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))
 
     async def pending(self) -> List[Dict[str, Any]]:
         """Returns the requests that wait, each as the gateway describes it."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
+import math
 import os
 import time
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple
 
 import httpx
 
-from ._gateway import Backoff, segment
+from ._gateway import Backoff, Gateway, segment
 from ._stream import EventReader
-from .errors import TransferError, refusal
+from .errors import TransferError, WakeGateError
+from .location import Location
 
-#: A transfer as the agent describes it: transfer (its id), kind, url, state, bytes, total, note, error, why, taken ...
+#: A transfer as the agent describes it: transfer (its id), kind, url, state, bytes, total, note, error, taken ...
 Transfer = Dict[str, Any]
 _ENDS = ("finished", "failed", "cancelled")
-_REASONS = (
-    "BadSession BadTransfer BadPath UnknownSession UnknownTransfer TooManySessions TooManyTransfers NoSpace NotFinished "
-    "AlreadyTaken FileExists"
-).split()
 
 
 class BackgroundSession:
@@ -36,9 +34,12 @@ class BackgroundSession:
 
     def __init__(self, identifier: str, *, agent: Optional[str] = None, **settings: Any) -> None:
         self.identifier, self._settings = identifier, settings
-        self._socket = _socket(agent)
+        location = Location(f"unix:{_socket(agent)}", variables={})
+        location.is_http2 = False
+        self._agent = Gateway(location, "transfers agent", 30)
+        self._patient = Gateway(location, "transfers agent", None)
         self._path = f"/v1/sessions/{segment(identifier)}"
-        self._is_prepared = self._was_there = False
+        self._is_prepared = False
 
     async def add_download(self, url: str, **members: Any) -> str:
         """Adds a download, and returns its id. Members: headers, earliestBegin, sha256, bytesMax, note ..."""
@@ -83,7 +84,7 @@ class BackgroundSession:
     async def take(self, id: str, to: str, *, replacing: bool = False) -> Transfer:
         """Moves the file of a finished download to its place."""
         body = {"to": os.path.abspath(to), **({"replace": True} if replacing else {})}
-        return dict(await self._ask("POST", f"/transfers/{segment(id)}/take", body, timeout=None))
+        return dict(await self._ask("POST", f"/transfers/{segment(id)}/take", body, limited=False))
 
     async def cancel(self, id: str, *, keep: bool = False) -> None:
         """Cancels a transfer; `keep` keeps what was received for a later one of the same URL."""
@@ -129,80 +130,36 @@ class BackgroundSession:
 
     async def _events(self) -> AsyncIterator[Tuple[str, Dict[str, Any]]]:
         """Yields the agent's events, over as many streams as it takes."""
-        backoff, since = Backoff(0.1, 5), time.monotonic()
+        backoff, since = Backoff(0.1, 5), -math.inf  # Nobody knows yet that there is an agent.
         while True:
             try:
                 await self._ask("GET", "")
-                async with self._client(timeout=45) as client:  # A comment comes every 15 s.
-                    async with client.stream("GET", f"{self._path}/events") as response:
-                        response.raise_for_status()
-                        reader = EventReader(1 << 20)
-                        async for chunk in response.aiter_raw():
-                            since = time.monotonic()
-                            for event in reader.feed(chunk):
-                                backoff.succeeded()
-                                yield event.name, json.loads(event.data)
-            except (httpx.HTTPError, ValueError):
+                async with self._agent.stream(f"{self._path}/events", read=45) as response:  # It speaks every 15 s.
+                    reader = EventReader(1 << 20)
+                    async for chunk in response.aiter_raw():
+                        backoff.succeeded()
+                        since = time.monotonic()
+                        for event in reader.feed(chunk):
+                            yield event.name, json.loads(event.data)
+            except httpx.TransportError:
                 pass
-            except TransferError as error:
-                if not error.is_passing or not self._was_there or time.monotonic() - since > 60:
-                    raise
+            except WakeGateError as error:
+                if not error.is_passing or time.monotonic() - since > 60:
+                    raise TransferError.from_error(error) from error
             await asyncio.sleep(backoff.failed())
 
-    def _client(self, timeout: Optional[float] = 30) -> httpx.AsyncClient:
-        transport = httpx.AsyncHTTPTransport(uds=self._socket)
-        return httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout)
-
-    async def _ask(
-        self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, timeout: Optional[float] = 30
-    ) -> Any:
-        async with self._client(timeout) as client:
+    async def _ask(self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, limited: bool = True) -> Any:
+        agent = self._agent if limited else self._patient
+        try:
             if not self._is_prepared:
-                await self._once(client, "PUT", "", self._settings)
+                await agent.call("PUT", self._path, self._settings)
                 self._is_prepared = True
-            try:
-                return await self._once(client, method, rest, body)
-            except TransferError as error:
-                if error.code != "unknownSession":
-                    raise
-                await self._once(client, "PUT", "", self._settings)  # The agent has forgotten it.
-                return await self._once(client, method, rest, body)
-
-    async def _once(self, client: httpx.AsyncClient, method: str, rest: str, body: Optional[Mapping[str, Any]]) -> Any:
-        backoff = Backoff(0.1, 2)
-        for tries in range(6):
-            try:
-                response = await client.request(method, self._path + rest, json=body)
-                self._was_there = True
-                if response.is_success:
-                    return response.json() if response.content else None
-                answer = response.json() if response.content else None
-                found = refusal(response.status_code, response.headers, answer, "transfers agent")
-                code = "notPermitted" if found.status == 403 else found.code
-                if found.reason in _REASONS:
-                    code = found.reason[0].lower() + found.reason[1:]
-                fields = {**found.fields(), "is_passing": found.status == 503}
-                fault = TransferError(code, found.message, found.remedy, **fields)
-            except (httpx.TransportError, ValueError) as error:
-                fault = self._fault(error)
-            harmless = method != "POST" or not fault.may_have_arrived
-            if tries == 5 or not fault.is_passing or not harmless:
-                raise fault
-            await asyncio.sleep(backoff.failed())
-        raise AssertionError("not reached")
-
-    def _fault(self, error: Exception) -> TransferError:
-        at = f"at {self._socket} ({error!r})"
-        if isinstance(error, httpx.ConnectError) and "Permission denied" in str(error):
-            text, remedy = f"the transfers agent {at} is another user's", "start one of your own with `wakegate transfers`"
-            return TransferError("notPermitted", text, remedy)
-        if isinstance(error, httpx.ConnectError):
-            remedy = "start one with `wakegate transfers`, or name another in WAKEGATE_TRANSFERS"
-            return TransferError("noAgent", f"no transfers agent listens {at}", remedy, is_passing=True)
-        is_late = isinstance(error, httpx.TimeoutException)
-        code, what = ("timedOut", "did not answer in time") if is_late else ("interrupted", "ended the exchange")
-        text, remedy = f"the transfers agent {at} {what}", "list the session's transfers to see what it did"
-        return TransferError(code, text, remedy, is_passing=True, may_have_arrived=True)
+            return await agent.call(method, self._path + rest, body)
+        except WakeGateError as error:
+            if error.reason == "UnknownSession" and self._is_prepared:
+                self._is_prepared = False  # The agent has forgotten it.
+                return await self._ask(method, rest, body, limited)
+            raise TransferError.from_error(error) from error
 
 
 def _socket(agent: Optional[str]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-import json
 import math
 import threading
 import time
-from typing import Any, Awaitable, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
 from .errors import WakeGateError
 from .scheduler import Scheduler, no_scheduler
@@ -183,10 +182,9 @@ class Push(Wake):
         self.payload: Dict[str, Any] = message.get("payload") or {}
 
     @classmethod
-    def sample(cls, payload: Any = None, topic: str = "com.example.app", time_left: float = 30, **members: Any) -> Push:
+    def sample(cls, payload: Optional[Message] = None, topic: str = "com.example.app", **members: Any) -> Push:
         """Returns a push that no gateway sent, to test a handler with."""
-        payload = json.loads(payload) if isinstance(payload, (str, bytes)) else payload
-        return cls({**_sample(topic, time_left), "payload": payload, **members})
+        return cls({**_sample(topic), "payload": payload, **members})
 
 
 class Resumption(NamedTuple):
@@ -198,11 +196,27 @@ class Resumption(NamedTuple):
     subtitle: Optional[str] = None
 
 
+class _Member(Generic[T]):
+    """A member of a progress, which tells of changes."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, progress: Progress, owner: type) -> T:
+        return progress._values[self._name]  # type: ignore[no-any-return]
+
+    def __set__(self, progress: Progress, value: T) -> None:
+        progress.update(**{self._name: value})
+
+
 class Progress:
     """How far a continued task is. Set its members from any thread; the gateway is told four times a second at most."""
 
+    completed, total = _Member[int](), _Member[int]()
+    title, subtitle = _Member[Optional[str]](), _Member[Optional[str]]()
+
     def __init__(self, title: Optional[str] = None, subtitle: Optional[str] = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
         self._signal: Optional[Callable[[], None]] = None
 
@@ -219,46 +233,12 @@ class Progress:
     def add(self, completed: int = 1) -> None:
         """Adds to what is completed; safe from several threads at once."""
         with self._lock:
-            self._values["completed"] += completed
-        if self._signal is not None:
-            self._signal()
+            self.update(completed=self.completed + completed)
 
     def report(self) -> Dict[str, Any]:
         """Returns what the gateway is told."""
         with self._lock:
             return {name: value for name, value in self._values.items() if value is not None}
-
-    @property
-    def completed(self) -> int:
-        return int(self._values["completed"])
-
-    @completed.setter
-    def completed(self, value: int) -> None:
-        self.update(completed=value)
-
-    @property
-    def total(self) -> int:
-        return int(self._values["total"])
-
-    @total.setter
-    def total(self, value: int) -> None:
-        self.update(total=value)
-
-    @property
-    def title(self) -> Optional[str]:
-        return self._values["title"]  # type: ignore[no-any-return]
-
-    @title.setter
-    def title(self, value: Optional[str]) -> None:
-        self.update(title=value)
-
-    @property
-    def subtitle(self) -> Optional[str]:
-        return self._values["subtitle"]  # type: ignore[no-any-return]
-
-    @subtitle.setter
-    def subtitle(self, value: Optional[str]) -> None:
-        self.update(subtitle=value)
 
 
 class Task(Wake):
@@ -285,12 +265,10 @@ class Task(Wake):
         self._told = self.progress.report()
 
     @classmethod
-    def sample(
-        cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any
-    ) -> Task:
+    def sample(cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any) -> Task:
         """Returns a task that no gateway sent, to test a handler with."""
         name = "session" if kind == "urlSession" else "task"
-        return cls({**_sample(topic, 30), "kind": kind, name: identifier, **members})
+        return cls({**_sample(topic), "kind": kind, name: identifier, **members})
 
     #: The least time between two reports, and how long the last one may take, in seconds.
     _interval, _last_report = 0.25, 5.0
@@ -338,6 +316,6 @@ class Task(Wake):
                 await asyncio.wait_for(self._tell(report), self._last_report)
 
 
-def _sample(topic: str, time_left: float) -> Dict[str, Any]:
-    deadline = int((time.time() + time_left) * 1000)
-    return {"wake": "0" * 32, "device": "0" * 32, "topic": topic, "deadline": deadline, "timeLeft": time_left * 1000}
+def _sample(topic: str) -> Dict[str, Any]:
+    deadline = int(time.time() * 1000) + 30_000
+    return {"wake": "0" * 32, "device": "0" * 32, "topic": topic, "deadline": deadline, "timeLeft": 30_000}

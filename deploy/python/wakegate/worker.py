@@ -73,9 +73,7 @@ class Worker:
         _check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
         _check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
         _check(5 <= stop_limit <= 86_400, f"the stop limit is {stop_limit} s", "take 5 to 86400 s")
-        location = Location(
-            gateway, ca=ca, token=token, token_file=token_file, cert=cert, key=key, context=context
-        )
+        location = Location(gateway, ca=ca, token=token, token_file=token_file, cert=cert, key=key, context=context)
         self.topic, self.slots, self.devices, self.resources = topic, slots, list(devices), list(resources)
         self.name = name or socket.gethostname()
         self._timing = Timing(silence=silence_limit, stop=stop_limit)
