@@ -2,8 +2,9 @@
 
 usage: faulty_server.py CERTIFICATE
 
-CERTIFICATE is a file with a certificate and its key. The server prints three free loopback ports: the first speaks HTTP/1.1
-in cleartext, the second HTTP/2 over TLS, the third HTTP/1.1 over TLS. Each line of standard input lets one waiting request continue.
+CERTIFICATE is a file with a certificate and its key. The server prints three free loopback ports: the first speaks
+HTTP/1.1 in cleartext, the second HTTP/2 over TLS, the third HTTP/1.1 over TLS. Each line of standard input lets one
+waiting request continue.
 
 GET over HTTP/1.1, with bodies of 60,000 bytes; the first answer of a path is usually cut after 40,000:
 
@@ -19,8 +20,8 @@ GET over HTTP/1.1, with bodies of 60,000 bytes; the first answer of a path is us
     /coded      gzip, whether it was requested or not
     /log        the requests so far: path, range, accept-encoding, cookie
 
-GET /WAY/SIZE over HTTP/1.1 answers SIZE bytes of `0123456789` again and again. The first answer of a way that is a cut has
-half of them, and the next ones all:
+GET /WAY/SIZE over HTTP/1.1 answers SIZE bytes of `0123456789` again and again. The first answer of a way that is a cut
+has half of them, and the next ones all:
 
     close       no length is told, and the connection ends: the only sign that there was all of it
     abrupt      the same, but the first time TLS ends without a word (close_notify), as when a packet is forged

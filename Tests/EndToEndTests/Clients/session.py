@@ -18,7 +18,10 @@ class Session:
     """`alpn` is offered, if any, over TLS, which needs the file of an authority. `window` is how many bytes each stream
     of the gateway's may send. `options` are those of the library h2."""
 
-    def __init__(self, address, ca=None, certificate=None, alpn="h2", window=None, kind=h2.connection.H2Connection, **options):
+    # What speaks HTTP/2.
+    kind = h2.connection.H2Connection
+
+    def __init__(self, address, ca=None, certificate=None, alpn="h2", window=None, **options):
         host, port = address.rsplit(":", 1)
         self.authority, self.scheme = address, "https" if ca else "http"
         self.socket = socket.create_connection((host, int(port)), timeout=60)
@@ -29,7 +32,7 @@ class Session:
             if certificate:
                 context.load_cert_chain(certificate)
             self.socket = context.wrap_socket(self.socket, server_hostname=host)
-        self.h2 = kind(h2.config.H2Configuration(**{"header_encoding": "utf-8", **options}))
+        self.h2 = self.kind(h2.config.H2Configuration(**{"header_encoding": "utf-8", **options}))
         self.h2.initiate_connection()
         if window is not None:
             self.h2.update_settings({WINDOW: window})

@@ -34,7 +34,8 @@ def given(word):
     return None if word == "-" else word
 
 
-session = Session(address, given(ca), given(certificate), alpn=None, kind=Unlimited)
+Session.kind = Unlimited
+session = Session(address, given(ca), given(certificate), alpn=None)
 limit = None
 
 

@@ -67,8 +67,8 @@ class Bench:
     # MARK: Pushes
 
     def push(self, gateways: Gateways, pushes: int, rate: int | None = None, logs: str | None = None) -> float:
-        """Pushes through all gateways at once, evenly; the seconds that took. `logs` is a folder, in which each gateway's
-        clients write files of their own."""
+        """Pushes through all gateways at once, evenly; the seconds that took. `logs` is a folder, in which the clients
+        of each gateway write files of their own."""
         count = len(gateways.all)
 
         def one(number: int) -> float:

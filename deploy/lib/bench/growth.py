@@ -73,9 +73,11 @@ def loops(options: argparse.Namespace, folder: str) -> list[Table]:
             "rate": http2_load.RATE // push_load.CONNECTIONS, "together": http2_load.RATE_TOGETHER,
             "seconds": http2_load.RATE_SECONDS,
         }  # fmt: skip
-        full = interleaved.run(min(options.runs, RUNS_MAX), {count: partial(sample, each) for count, each in gateways.items()})
-        calm = interleaved.run(
-            min(options.runs, RUNS_MAX), {count: partial(sample, each, **paced) for count, each in gateways.items()}
+        full, calm = (
+            interleaved.run(
+                min(options.runs, RUNS_MAX), {count: partial(sample, each, **pace) for count, each in gateways.items()}
+            )
+            for pace in ({}, paced)
         )
     rows = [
         [str(count), *cost(interleaved.medians(full[count]), interleaved.medians(calm[count]))] for count in counts

@@ -32,7 +32,8 @@ COUNTED = (2_000, 2_000, 10_000)
 
 def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
     """The workers of a herd, on the cores that the gateway has not."""
-    return FleetProcess(folder, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=tuple(steady_load.LOAD_CORES))
+    cores = tuple(steady_load.LOAD_CORES)
+    return FleetProcess(folder, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=cores)
 
 
 def switch(gateway: processes.Gateway, verb: str) -> None:

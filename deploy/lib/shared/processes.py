@@ -134,7 +134,8 @@ class Server(Program):
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
         self.launch()
-        if not waiting.until(lambda: is_ready() or self.process.poll() is not None, self.start_seconds, 0.01) or not is_ready():
+        waiting.until(lambda: is_ready() or self.process.poll() is not None, self.start_seconds, 0.01)
+        if not is_ready():
             raise StartFailed(self.end(signal.SIGKILL), self.errors())
 
 

@@ -22,7 +22,8 @@ WITHOUT_SYNC = {"LD_PRELOAD": "libeatmydata.so"}
 
 def is_stopped(process: int) -> bool:
     """Whether every thread of a process stands still: a system call that was under way has ended then."""
-    return all(processes.statistics(f"{process}/task/{thread}")[0] == "T" for thread in os.listdir(f"/proc/{process}/task"))
+    threads = os.listdir(f"/proc/{process}/task")
+    return all(processes.statistics(f"{process}/task/{thread}")[0] == "T" for thread in threads)
 
 
 class PowerLosses(driver.Crashes):

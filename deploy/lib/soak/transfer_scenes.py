@@ -138,7 +138,8 @@ def entities(program: str, verdicts: Verdicts) -> None:
         ranges = [line[2] for line in scene.server.ask("/log") if "cut=100000" in line[1]]
         verdicts.equal(name, "the ranges", ranges, [None, "bytes=100000-", "bytes=200000-"])
         changed = digest(300_000, "bTrue")
-        scene.ends("a changed entity begins anew", "/entity/300000/b?cut=200000&change=1", None, changed, state="finished")
+        path = "/entity/300000/b?cut=200000&change=1"
+        scene.ends("a changed entity begins anew", path, content=changed, state="finished")
         plain = scene.download("/entity/400000/c?noranges=1&rate=400000")
         scene.until(plain, lambda now: now["bytes"] > 50_000)
         scene.agent.kill()
@@ -502,7 +503,8 @@ def conditions(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts, "--metered", "yes") as scene:
         scene.session(allowsMetered=False)
         held = scene.download("/entity/1000/a")
-        scene.compare("a metered network holds", scene.until(held, lambda now: now["held"] == "metered"), state="waiting")
+        found = scene.until(held, lambda now: now["held"] == "metered")
+        scene.compare("a metered network holds", found, state="waiting")
         scene.session(allowsMetered=True)
         scene.compare("a change of the session lets go", scene.ended(held), state="finished")
     with tempfile.TemporaryDirectory(prefix="wakegate-machine-") as machine:
