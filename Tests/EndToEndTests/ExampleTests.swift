@@ -8,6 +8,9 @@ struct ExampleTests {
     private let token = String(repeating: "e8", count: 32)
     private static let folder = RunningGateway.root.appendingPathComponent("deploy/examples")
 
+    /// Where the examples in Python find the library of `deploy/python`.
+    static let pythonLibrary = "PYTHONPATH=\(RunningGateway.root.appendingPathComponent("deploy/python").path)"
+
     enum Language: String, CaseIterable {
         case python = "py"
         case node = "mjs"

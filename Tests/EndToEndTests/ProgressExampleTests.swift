@@ -25,6 +25,7 @@ struct ProgressExampleTests {
         let environment = [
             "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",
             "WAKEGATE_CA=\(gateway.certificateAuthority)", "PYTHONUNBUFFERED=1",
+            ExampleTests.pythonLibrary,
         ]
         let worker = try ChildProcess("env", environment + [language.interpreter, path, self.topic, self.task])
         try gateway.eventually("a worker: \(worker.errors)") {
@@ -108,8 +109,8 @@ struct ProgressExampleTests {
             told = try self.progress(gateway)?["completed"] as? Int ?? 0
             return told >= 5
         }
-        // What curl begins in the shell ends with its worker's group.
-        lost.send(SIGTERM)
+        // What curl begins in the shell ends with its worker's group. At SIGTERM the Python library lets the task end.
+        lost.send(language == .python ? SIGKILL : SIGTERM)
         try gateway.eventually("a loss") { try gateway.stats().integer("workers", "connected") == 0 }
         let next = try self.start(language, gateway)
         #expect(try self.bar(next) > told)

@@ -348,7 +348,7 @@ struct TransferExampleTests {
         _ arguments: [String]
     ) throws -> ChildProcess {
         let file = RunningGateway.root.appendingPathComponent("deploy/examples/transfers.\(language.rawValue)").path
-        let variables = ["WAKEGATE_TRANSFERS=\(agent.address)"]
+        let variables = ["WAKEGATE_TRANSFERS=\(agent.address)", ExampleTests.pythonLibrary]
         return try ChildProcess("env", variables + [language.interpreter, file] + arguments)
     }
 
