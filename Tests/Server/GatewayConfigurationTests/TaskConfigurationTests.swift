@@ -57,24 +57,11 @@ struct TaskConfigurationTests {
                 "topics.a.policy.refreshflex: is not a key; did you mean topics.a.policy.refreshFlex?"
             ),
             ("{refreshLead: 1}", "refreshLead: is not a key; did you mean policy.refreshLead?"),
+            ("{topics: {a: {task: []}}}", "topics.a.task: is not a key; did you mean topics.a.tasks?"),
         ]
     )
     func refused(text: String, message: String) throws {
         #expect(try Self.faults(text) == [message])
-    }
-
-    @Test("A reload shows which of them changed, for all and for the topics that are named")
-    func reload() throws {
-        let old = try Self.load("{topics: {a: {policy: {usageWindow: 5}}}}")
-        let new = try Self.load("{policy: {processingWindow: 60}, topics: {a: {policy: {usageWindow: 6}}}}")
-        let transition = ConfigurationTransition(from: old, to: new)
-        #expect(
-            transition.changed.map(\.key) == [
-                "policy.processingWindow", "topics.a.policy.processingWindow", "topics.a.policy.usageWindow",
-            ]
-        )
-        #expect(transition.needsRestart == [])
-        #expect(transition.next.policy(forTopic: "a").usageWindow == 6000)
     }
 
     // MARK: Permitted tasks
@@ -143,12 +130,6 @@ struct TaskConfigurationTests {
     )
     func malformed(value: String, messages: [String]) throws {
         #expect(try Self.faults("{topics: {'com.a': {tasks: \(value)}}}") == messages.map { "topics.com.a.\($0)" })
-    }
-
-    @Test("A misspelt key of a topic is refused with the nearest one")
-    func unknown() throws {
-        let message = "topics.a.task: is not a key; did you mean topics.a.tasks?"
-        #expect(try Self.faults("{topics: {a: {task: []}}}") == [message])
     }
 
     @Test("A topic names as many as may be, and not one more")
