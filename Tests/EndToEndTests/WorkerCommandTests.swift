@@ -11,9 +11,26 @@ struct WorkerCommandTests {
         trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
         """
 
+    @Test("A command is told to stop by SIGTERM before its deadline, and its exit status counts until then")
+    func expiring() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=4", "--set", "policy.maxAttempts=1"])
+        let script = """
+            trap 'echo stopped; sleep 0.5; exit 3' TERM; echo running; while :; do read -t 1 <> <(:); done
+            """
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line() == "running")
+        #expect(try worker.line() == "stopped")
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "noData") == 1 }
+        #expect(try gateway.stats().integer("wakes", "results", "expired") == 0)
+        try worker.says("is near; its command is told to stop")
+    }
+
     @Test("A command that outlasts its wake is told to stop by SIGTERM")
     func expiration() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let gateway = try RunningGateway(
+            ["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"]
+        )
         let script = "trap 'echo stopped; exit 1' TERM; echo running; while :; do read -t 1 <> <(:); done"
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -22,9 +39,14 @@ struct WorkerCommandTests {
         #expect(try gateway.stats().integer("wakes", "results", "expired") == 1)
     }
 
-    @Test("A command that ignores SIGTERM is killed two seconds later, with all that it started")
-    func killed() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1", "--set", "policy.maxAttempts=1"])
+    @Test(
+        "A command that ignores SIGTERM is killed at its deadline or two seconds later, with all that it started",
+        arguments: ["policy.expirationLead=5", "policy.expirationLead=0"]
+    )
+    func killed(setting: String) throws {
+        let gateway = try RunningGateway(
+            ["--set", "policy.executionWindow=1", "--set", "policy.maxAttempts=1", "--set", setting]
+        )
         let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let group = try #require(try worker.line().flatMap { Int32($0) })

@@ -76,7 +76,7 @@ struct WorkerSDKTests {
 
     @Test("An expiration cancels the handler, and a worker that lets many expire is not taken for a dead one")
     func expiration() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"])
         let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
         for device in 0..<4 {
             try gateway.instruct(device, #""do":"hang""#)
@@ -88,6 +88,17 @@ struct WorkerSDKTests {
         try gateway.instruct(9, #""do":"answer""#)
         try worker.wait(for: "delivered")
         #expect(try gateway.wakes(endedAs: "expired") == 4)
+    }
+
+    @Test("A handler is cancelled before its deadline, and has failed when it throws then")
+    func expiring() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=2", "--set", "policy.maxAttempts=1"])
+        let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
+        try gateway.instruct(1, #""do":"hang""#)
+        let wake = try #require(try worker.wait(for: "wake").text("wake"))
+        #expect(try worker.wait(for: "expiring").text("wake") == wake)
+        #expect(try worker.wait(for: "delivered").text("result") == "failed")
+        #expect(try gateway.wakes(endedAs: "failed") == 1 && gateway.wakes(endedAs: "expired") == 0)
     }
 
     @Test("A delegate is told of an expiration, and need not call its completion handler any more")
@@ -166,7 +177,9 @@ struct WorkerSDKTests {
 
     @Test("More time is given up to its limit, and the log of the push shows it")
     func extensions() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=2", "--set", "policy.maxExtension=4"])
+        let gateway = try RunningGateway([
+            "--set", "policy.executionWindow=2", "--set", "policy.maxExtension=4", "--set", "policy.expirationLead=0",
+        ])
         let worker = try SDKWorker.subscribed(to: gateway)
         let push = try gateway.instruct(1, #""do":"extend","milliseconds":4000"#)
         try worker.wait(for: "wake")

@@ -125,6 +125,7 @@ struct Program {
         case .refused(let wake, let kind):
             Line.show("unhandled", worker, [("wake", .text(wake)), ("kind", .text(kind))])
         case .started: break
+        case .expiring(let wake): Line.show("expiring", worker, [("wake", .text(wake))])
         case .expired(let wake): Line.show("expired", worker, [("wake", .text(wake))])
         case .lost(let wake): Line.show("lost", worker, [("wake", .text(wake))])
         case .handlerFailed(let wake, _): Line.show("threw", worker, [("wake", .text(wake))])

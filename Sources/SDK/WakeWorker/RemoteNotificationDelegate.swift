@@ -25,8 +25,9 @@ public protocol RemoteNotificationDelegate: AnyObject, Sendable {
         fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
     )
 
-    /// The time of a wake is over before its completion handler was called, or its connection broke: stop now. A call
-    /// of the completion handler comes too late.
+    /// The deadline of a wake is near, `policy.expirationLead` before it, and its completion handler was not called:
+    /// clean up and call it. Is called as well when the wake ended before, or its connection broke: a call of the
+    /// completion handler comes too late then.
     ///
     /// - Parameters:
     ///   - worker: the worker that took it.
@@ -63,7 +64,12 @@ extension WakeWorker {
                     delegate.worker(worker, didReceiveRemoteNotification: notification) { once.call($0) }
                 }
             } onCancel: {
-                guard completion.complete(.failed) else { return }
+                if notification.graceLeft != nil {
+                    guard !completion.isCompleted else { return }
+                    notification.fail(completion)
+                } else {
+                    guard completion.complete(.failed) else { return }
+                }
                 delegate.worker(worker, didExpire: notification)
             }
         }

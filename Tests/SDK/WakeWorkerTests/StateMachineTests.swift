@@ -275,7 +275,7 @@ struct StopStateMachineTests {
 @Suite("A wake in a worker's hands")
 struct WakeStateMachineTests {
     enum Place: CaseIterable {
-        case queued, running, expired, lost, sending, pausing, over
+        case queued, running, expiring, expired, lost, sending, pausing, over
 
         func machine() -> WakeStateMachine {
             var generator = SeededGenerator(seed: 1)
@@ -288,6 +288,7 @@ struct WakeStateMachineTests {
             machine.handlerStarted()
             switch self {
             case .queued, .running, .over: break
+            case .expiring: _ = machine.deadlineNears(30_000)
             case .expired: _ = machine.ended(.expired)
             case .lost: _ = machine.ended(.lost)
             case .sending, .pausing:
@@ -301,8 +302,8 @@ struct WakeStateMachineTests {
     @Test("An end at the gateway cancels the handler that runs, and drops what was not begun")
     func ended() {
         let expected: [Place: WakeStateMachine.EndedAction] = [
-            .queued: .forget, .running: .cancelHandler, .expired: .nothing, .lost: .nothing, .sending: .nothing,
-            .pausing: .nothing, .over: .nothing,
+            .queued: .forget, .running: .cancelHandler, .expiring: .cancelHandler, .expired: .nothing, .lost: .nothing,
+            .sending: .nothing, .pausing: .nothing, .over: .nothing,
         ]
         for place in Place.allCases {
             for ending in [WakeStateMachine.Ending.expired, .lost] {
@@ -317,7 +318,9 @@ struct WakeStateMachineTests {
         "A thrown error is failed, but no word is said of a lost wake that was given up",
         arguments: [
             (Place.running, BackgroundFetchResult?.none, WakeStateMachine.HandlerEndedAction.send(.failed)),
-            (.running, .noData, .send(.noData)), (.expired, nil, .send(.failed)), (.expired, .newData, .send(.newData)),
+            (.running, .noData, .send(.noData)), (.expiring, nil, .send(.failed)),
+            (.expiring, .newData, .send(.newData)), (.expired, nil, .send(.failed)),
+            (.expired, .newData, .send(.newData)),
             (.lost, nil, .forget), (.lost, .newData, .send(.newData)), (.sending, .newData, .forget),
         ]
     )
@@ -368,15 +371,42 @@ struct WakeStateMachineTests {
         #expect(machine.isOver)
     }
 
-    @Test("Without a word from the gateway a wake expires by itself, two seconds after its deadline")
-    func deadline() {
+    @Test("A deadline that is near cancels the handler that runs, once, unless it has more time by now")
+    func expiring() {
+        for place in Place.allCases {
+            var machine = place.machine()
+            #expect(machine.deadlineNears(30_000) == (place == .running), "\(place)")
+        }
         var machine = Place.running.machine()
-        #expect(machine.nextMoment == 32_000)
-        machine.extended(to: 50_000)
-        machine.extended(to: 40_000)
-        #expect(machine.momentReached(now: 51_999) == .nothing)
-        #expect(machine.momentReached(now: 52_000) == .cancelHandler)
-        #expect(machine.nextMoment == nil)
+        machine.extended(to: 60_000)
+        #expect(!machine.deadlineNears(30_000) && machine.isRunning)
+        // By the clock here the gateway's answer was a little late, and somebody else has asked for more time.
+        #expect(machine.deadlineNears(59_900) && machine.isRunning && machine.deadline == 60_000)
+        machine.extended(to: 90_000)
+        #expect(!machine.deadlineNears(90_000) && machine.nextMoment == 92_000)
+        var elsewhere = Place.running.machine()
+        #expect(elsewhere.deadlineNears(80_000) && elsewhere.deadline == 80_000)
+    }
+
+    @Test("Without a word from the gateway it is asked two seconds after the deadline, and a wake expires two later")
+    func deadline() {
+        for place in [Place.running, .expiring] {
+            var machine = place.machine()
+            #expect(machine.nextMoment == 32_000)
+            machine.extended(to: 50_000)
+            machine.extended(to: 40_000)
+            #expect(machine.gotNoTime() == .nothing, "that was somebody else's wish")
+            #expect(machine.momentReached(now: 51_999) == .nothing)
+            #expect(machine.momentReached(now: 52_000) == .ask)
+            machine.extended(to: 70_000)
+            #expect(machine.nextMoment == 72_000)
+            #expect(machine.momentReached(now: 72_500) == .ask)
+            var refused = machine
+            #expect(refused.gotNoTime() == .cancelHandler && refused.nextMoment == nil)
+            #expect(machine.nextMoment == 74_500)
+            #expect(machine.momentReached(now: 74_500) == .cancelHandler)
+            #expect(machine.nextMoment == nil)
+        }
         var queued = Place.queued.machine()
         #expect(queued.momentReached(now: 32_000) == .forget)
     }

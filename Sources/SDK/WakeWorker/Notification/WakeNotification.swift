@@ -117,12 +117,18 @@ public struct WakeNotification: Identifiable, Sendable {
 // MARK: - Time
 
 extension WakeNotification {
-    /// When the handler's task is cancelled, at the latest; an extension moves it. By this machine's clock, whatever
-    /// the gateway's says.
+    /// Until when the handler's result counts; an extension moves it. The handler's task is cancelled
+    /// `policy.expirationLead` before. By this machine's clock, whatever the gateway's says.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// How long until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
+
+    /// How long a handler that was cancelled may still clean up; nil unless its deadline is only near.
+    package var graceLeft: Duration? { self.lease.graceLeft }
+
+    /// Has `completion` fail at the deadline.
+    func fail(_ completion: Completion) { self.lease.fail(completion) }
 
     /// Asks for more time, as `beginBackgroundTask` does on iOS.
     ///
@@ -141,7 +147,7 @@ extension WakeNotification {
     }
 
     /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
-    /// gives no more. After that the handler's task is cancelled at the deadline, as always.
+    /// gives no more. After that the handler's task is cancelled before the deadline, as always.
     ///
     /// - Parameter body: what takes longer.
     /// - Returns: what `body` does.
@@ -187,6 +193,13 @@ final class Completion: Sendable {
             return nil
         }
         if let early { continuation.resume(returning: early) }
+    }
+
+    /// Whether a result has come.
+    var isCompleted: Bool {
+        self.state.withLock { state in
+            if case .completed = state { true } else { false }
+        }
     }
 
     /// - Returns: false when a result came before.
@@ -251,6 +264,8 @@ final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
+        /// Whether the handler was cancelled because the deadline is near, and nothing has ended the wake since.
+        var isExpiring = false
     }
 
     private let term: Mutex<Term>
@@ -282,7 +297,35 @@ final class WakeLease: Sendable {
     }
 
     func expired(_ reason: ExpirationReason?) {
-        self.term.withLock { $0.expiration = reason }
+        self.term.withLock {
+            $0.expiration = reason
+            $0.isExpiring = false
+        }
+    }
+
+    /// The deadline is near, in so long.
+    func expiring(_ reason: ExpirationReason, timeLeft: Duration) {
+        self.term.withLock {
+            $0.expiration = reason
+            $0.isExpiring = true
+            $0.deadline = .now + timeLeft
+        }
+    }
+
+    /// How long a handler that was cancelled may still clean up; nil unless its deadline is only near.
+    var graceLeft: Duration? {
+        self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline - .now) : nil }
+    }
+
+    /// A handler that was cancelled as its deadline is near has failed if nothing else is said until then.
+    func fail(_ completion: Completion) {
+        Task {
+            // An extension may move the deadline, and the wake may end before it.
+            while let left = self.graceLeft, left > .zero, !completion.isCompleted {
+                try? await Task.sleep(for: min(left, .milliseconds(250)))
+            }
+            completion.complete(.failed)
+        }
     }
 
     /// - Returns: the time that is left now.

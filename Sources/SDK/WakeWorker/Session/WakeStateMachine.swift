@@ -13,8 +13,11 @@ package struct WakeStateMachine: Sendable {
     private enum State: Hashable, Sendable {
         /// No handler is free for it yet. Can move to: running, over.
         case queued
-        /// The wake's handler runs. Can move to: stopping, sending, over.
+        /// The wake's handler runs. Can move to: expiring, stopping, sending, over.
         case running
+        /// The wake's deadline is near, and its handler was cancelled; its result counts still. Can move to: stopping,
+        /// sending, over.
+        case expiring
         /// The wake ended at the gateway, and its handler was cancelled. Can move to: sending, over.
         case stopping(Ending)
         /// The wake's result is on its way. Can move to: pausing, over.
@@ -25,7 +28,8 @@ package struct WakeStateMachine: Sendable {
         case over
     }
 
-    /// The gateway says when a wake has expired; after so many milliseconds without a word we know by ourselves.
+    /// The gateway says when a wake has expired; after so many milliseconds without a word it is asked for more time,
+    /// as somebody else may have done, and after as many again we know by ourselves.
     package static let expirationGrace: Int64 = 2000
     /// How long after its deadline a result is still tried to be delivered, in milliseconds: the gateway counts none
     /// by then, but takes it as a sign of life.
@@ -36,6 +40,10 @@ package struct WakeStateMachine: Sendable {
     private var state = State.queued
     package private(set) var deadline: Int64
     private var hasEnded = false
+    /// When the gateway was asked whether the wake goes on; nil when it was not.
+    private var askedAt: Int64?
+    /// How much later than the gateway's a deadline may seem here, in milliseconds: answers take their time.
+    private static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
 
@@ -49,12 +57,12 @@ package struct WakeStateMachine: Sendable {
     package var isQueued: Bool { self.state == .queued }
 
     /// Whether the wake runs, and the gateway still waits for its result.
-    package var isRunning: Bool { self.state == .running }
+    package var isRunning: Bool { self.state == .running || self.state == .expiring }
 
     /// When `momentReached` has something to say; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
-        case .queued, .running: self.deadline + Self.expirationGrace
+        case .queued, .running, .expiring: (self.askedAt ?? self.deadline) + Self.expirationGrace
         case .pausing(_, let until): until
         case .stopping, .sending, .over: nil
         }
@@ -71,8 +79,22 @@ extension WakeStateMachine {
 
     /// The gateway gave it until `deadline`.
     package mutating func extended(to deadline: Int64) {
+        if deadline > self.deadline { self.askedAt = nil }
         self.deadline = max(self.deadline, deadline)
     }
+
+    /// The gateway said that this deadline is near.
+    ///
+    /// - Returns: whether the handler is to be cancelled; false when it does not run, or has more time by now.
+    package mutating func deadlineNears(_ deadline: Int64) -> Bool {
+        guard self.state == .running, deadline + Self.tolerance >= self.deadline else { return false }
+        self.extended(to: deadline)
+        self.state = .expiring
+        return true
+    }
+
+    /// The gateway was asked for more time, and gave none, or did not answer.
+    package mutating func gotNoTime() -> EndedAction { self.askedAt == nil ? .nothing : self.ended(.expired) }
 
     package enum EndedAction: Hashable, Sendable {
         case nothing
@@ -88,7 +110,7 @@ extension WakeStateMachine {
         case .queued:
             self.state = .over
             return .forget
-        case .running:
+        case .running, .expiring:
             self.state = .stopping(ending)
             return .cancelHandler
         case .stopping, .sending, .pausing, .over: return .nothing
@@ -107,7 +129,7 @@ extension WakeStateMachine {
             // The gateway gives a lost wake to another worker; to call it failed would cost the push an attempt.
             self.state = .over
             return .forget
-        case (.running, let result), (.stopping, let result):
+        case (.running, let result), (.expiring, let result), (.stopping, let result):
             // After an expiration, too: a stream that answers late is not taken for a dead one.
             let result = result ?? .failed
             self.state = .sending(result)
@@ -162,12 +184,17 @@ extension WakeStateMachine {
         case send(BackgroundFetchResult)
         case cancelHandler
         case forget
+        /// The gateway is to be asked for a little more time.
+        case ask
     }
 
     package mutating func momentReached(now: Int64) -> MomentReachedAction {
         guard let moment = self.nextMoment, moment <= now else { return .nothing }
         switch self.state {
-        case .queued, .running:
+        case .running where self.askedAt == nil, .expiring where self.askedAt == nil:
+            self.askedAt = now
+            return .ask
+        case .queued, .running, .expiring:
             switch self.ended(.expired) {
             case .nothing: return .nothing
             case .cancelHandler: return .cancelHandler
@@ -187,7 +214,7 @@ extension WakeStateMachine {
         defer { self.state = .over }
         return switch self.state {
         case .sending(let result), .pausing(let result, _): result
-        case .queued, .running, .stopping, .over: nil
+        case .queued, .running, .expiring, .stopping, .over: nil
         }
     }
 }

@@ -69,6 +69,8 @@ public enum WakeWorkerEvent: Sendable {
     case refused(wake: String, kind: String)
     /// A wake was handed to the handler.
     case started(wake: String)
+    /// The deadline of a wake is near; its handler was cancelled, and its result counts until then.
+    case expiring(wake: String)
     /// The time of a wake is over; its handler was cancelled.
     case expired(wake: String)
     /// The stream that brought the wake broke, or the gateway gave it up, so another worker gets it; its handler was

@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 import Wire
 
 extension WorkerSession {
@@ -86,7 +87,8 @@ extension WorkerSession {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
         case .wake(.task(let message)): return self.ignoresWakes || self.taskReceived(message, on: loop)
         case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
-        case .expiring: break
+        case .expiring(let wake, let deadline, let timeLeft):
+            self.wakeExpiring(wake, timeLeft: timeLeft ?? deadline - SystemClock.wall, on: loop)
         case .expired(let wake, let reason): self.wakeEnded(wake, reason == .lost ? .lost : .expired, reason, on: loop)
         case .conditions(let device, let fields):
             self.handlers.conditions?.yield(DeviceConditionsChange(device, DeviceConditions(fields)))

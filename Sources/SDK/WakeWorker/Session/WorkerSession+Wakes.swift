@@ -136,12 +136,26 @@ extension WorkerSession {
         self.schedule(id)
     }
 
+    /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts.
+    func wakeExpiring(_ id: String, timeLeft: Int64, on loop: HTTPLoop) {
+        guard self.wakes[id]?.task != nil, self.wakes[id]?.machine.deadlineNears(loop.now + timeLeft) == true,
+            let wake = self.wakes[id]
+        else { return }
+        wake.lease.expiring(wake.lease.reporting == nil ? .deadline : .progress, timeLeft: .milliseconds(timeLeft))
+        wake.task?.cancel()
+        wake.lease.reporting?.progress.cancel()
+        self.events.yield(.expiring(wake: id))
+        self.schedule(id)
+    }
+
     func wakeMoment(_ id: String, on loop: HTTPLoop) {
         let now = loop.now
         switch self.wakes[id]?.machine.momentReached(now: now) {
         case .send(let result): self.send(result, id, on: loop)
         case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
+        // Whoever knows its id may have asked for more time, such as a command that it runs.
+        case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
         case .nothing, nil: break
         }
         if self.wakes[id]?.machine.isRunning == true, self.wakes[id]?.keepAlive.momentReached(now: now) == true {
@@ -318,7 +332,16 @@ extension WorkerSession: WakeExtender {
             } else {
                 self.wakes[id]?.keepAlive.refused()
             }
+            self.gotNoTime(id)
             wish?.answer(.failure(error))
+        }
+    }
+
+    private func gotNoTime(_ id: String) {
+        switch self.wakes[id]?.machine.gotNoTime() {
+        case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
+        case .forget: self.forget(id)
+        case .nothing, nil: break
         }
     }
 
@@ -354,6 +377,8 @@ extension WorkerSession: WakeExtender {
             error = self.request.endpoint.error(failure)
             self.wakes[id]?.keepAlive.unanswered(now: loop.now)
         }
+        self.gotNoTime(id)
+        self.releaseOutcome(id, on: loop)
         self.schedule(id)
         wish?.answer(.failure(error))
     }

@@ -272,12 +272,18 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
 // MARK: - Time
 
 extension BackgroundTaskContext {
-    /// When the handler's task is cancelled, at the latest; an extension moves it. By this machine's clock, whatever
-    /// the gateway's says.
+    /// Until when the handler's outcome counts; an extension moves it. The handler's task is cancelled
+    /// `policy.expirationLead` before. By this machine's clock, whatever the gateway's says.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
     /// How long until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
+
+    /// Whether the handler's task was cancelled because the deadline is near.
+    var isExpiring: Bool { self.lease.graceLeft != nil }
+
+    /// Has `completion` fail at the deadline.
+    func fail(_ completion: Completion) { self.lease.fail(completion) }
 
     /// Why the handler's task was cancelled; nil when it was not, or the worker was stopped.
     ///
@@ -309,7 +315,7 @@ extension BackgroundTaskContext {
     }
 
     /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
-    /// gives no more. After that the handler's task is cancelled at the deadline, as always.
+    /// gives no more. After that the handler's task is cancelled before the deadline, as always.
     ///
     /// - Parameter body: what takes longer.
     /// - Returns: what `body` does.
@@ -330,7 +336,7 @@ extension BackgroundTaskContext: CustomStringConvertible {
 
 /// Why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
 public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
-    /// The deadline has passed.
+    /// The deadline is near, or has passed.
     case deadline
     /// A continued task made no progress for too long.
     case progress

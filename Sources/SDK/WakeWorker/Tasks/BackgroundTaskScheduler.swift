@@ -197,8 +197,9 @@ public final class ScheduledTask: Sendable {
         self.context.update(title: title, subtitle: subtitle)
     }
 
-    /// Is called when its time is over before it was completed, or its connection broke: stop now, and do not call
-    /// ``setTaskCompleted(success:)``, which comes too late. One that is set after that is called at once.
+    /// Is called `policy.expirationLead` before its time is over, if it was not completed: clean up and call
+    /// ``setTaskCompleted(success:)``, which counts until the deadline. Is called as well when the gateway has ended
+    /// it, or its connection broke: that call comes too late then. One that is set after that is called at once.
     public var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
         set { self.expiration.set(newValue) }
@@ -229,7 +230,12 @@ public final class ScheduledTask: Sendable {
                 handler(ScheduledTask(context, completion, expiration))
             }
         } onCancel: {
-            if completion.complete(.failed) { expiration.expire() }
+            if context.isExpiring {
+                expiration.expire()
+                context.fail(completion)
+            } else if completion.complete(.failed) {
+                expiration.expire()
+            }
         }
         guard result == .newData else { throw Failed() }
     }

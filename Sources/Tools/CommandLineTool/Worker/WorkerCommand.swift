@@ -261,6 +261,8 @@ package struct WorkerLog: Sendable {
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
+        case .expiring(let wake):
+            self.commands.log("the deadline of wake \(wake) is near; its command is told to stop")
         case .expired(let wake): self.commands.log("wake \(wake) has expired; its command is told to stop")
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // That the wake has ended another way was told then.

@@ -1,0 +1,76 @@
+import Synchronization
+import Testing
+import WakeWorker
+
+@Suite("Handlers whose deadlines are near", .timeLimit(.minutes(15)))
+struct ExpiringTests {
+    /// A worker's handler of this wake runs.
+    private static func started(_ wake: String, _ worker: WakeWorker) async {
+        for await event in worker.events {
+            if case .started(wake) = event { return }
+        }
+    }
+
+    @Test("One is cancelled, and what it comes to until its deadline counts", arguments: [true, false])
+    func cancelled(isDone: Bool) async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { context in
+            let (never, _) = AsyncStream<Void>.makeStream()
+            for await _ in never {}
+            source.yield(context.expirationReason)
+            source.finish()
+            if !isDone { throw CancellationError() }
+        }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        try await gateway.wake("w", "processing", #""task":"com.a""#, timeLeft: 30_000)
+        await Self.started("w", worker)
+        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":30000}"#)
+        for await found in reasons { #expect(found == .deadline) }
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":\#(isDone)}"#)
+        try await gateway.end(worker, run)
+    }
+
+    @Test("One with callbacks may complete its task until the deadline, and has failed then")
+    func callbacks() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let held = Mutex<[ScheduledTask]>([])
+        try worker.scheduler.register(forTaskWithIdentifier: "com.*") { task in
+            if task.identifier == "com.tidy" {
+                task.expirationHandler = { task.setTaskCompleted(success: true) }
+            }
+            held.withLock { $0.append(task) }
+        }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        for (name, outcome) in [("tidy", true), ("silent", false)] {
+            try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#, timeLeft: 1000)
+            try await gateway.send("expiring", #"{"wake":"\#(name)","deadline":99,"timeLeft":1000}"#)
+            #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)
+        }
+        try await gateway.end(worker, run)
+    }
+
+    @Test("One goes on when somebody else has asked for more time, and the event of the former deadline is late")
+    func extendedElsewhere() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let (goes, source) = AsyncStream<Void>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { _ in
+            for await _ in goes {}
+            try Task.checkCancellation()
+        }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        try await gateway.answer("POST", "/w/extend", 200, #"{"timeLeft":60000}"#)
+        try await gateway.wake("w", "processing", #""task":"com.a""#, timeLeft: 100)
+        #expect(try await gateway.request("/w/extend").body == #"{"seconds":1}"#)
+        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":50}"#)
+        source.finish()
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await gateway.end(worker, run)
+    }
+}
