@@ -34,11 +34,15 @@ final class CommandLoop {
         var pacer = ProgressPacer()
         /// Whether a line that is no progress was said to be none.
         var isFaultTold = false
-        /// When SIGKILL is due, once the command was told to stop.
+        /// When SIGKILL is due, once the command was told to stop; looked at again then if the deadline is only near.
         var killAt: Int64?
+        /// When SIGKILL is due if nothing is known of a deadline.
+        var killAtLatest: Int64 = 0
     }
 
     private static let killDelayMilliseconds: Int64 = 2000
+    /// How often it is looked whether the deadline of a command that was told to stop has moved or come.
+    private static let graceMilliseconds: Int64 = 250
     /// How long our own output may take at the end.
     private static let outputMilliseconds: Int64 = 2000
     /// The longest wait; nothing depends on it.
@@ -179,17 +183,32 @@ extension CommandLoop {
         run.end(.notStarted(reason))
     }
 
-    /// SIGTERM now, SIGKILL after a while; a command that was not started yet never is.
+    /// SIGTERM now, and SIGKILL at the deadline if that is only near, or else after a while; a command that was not
+    /// started yet never is.
     func stop(_ run: CommandRun) {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
         job.process.signal(SIGTERM)
-        self.jobs[pid]?.killAt = SystemClock.monotonic + Self.killDelayMilliseconds
+        let latest = SystemClock.monotonic + Self.killDelayMilliseconds
+        let isNear = run.graceLeft() != nil
+        if !isNear { run.graceLeft = { nil } }
+        self.jobs[pid]?.killAtLatest = latest
+        self.jobs[pid]?.killAt = isNear ? SystemClock.monotonic : latest
     }
 
     private func killOverdue(_ now: Int64) {
         for (pid, job) in self.jobs {
             guard let killAt = job.killAt, killAt <= now else { continue }
+            let grace = job.run.graceLeft()
+            if let grace, grace > 0 {
+                self.jobs[pid]?.killAt = now + min(grace, Self.graceMilliseconds)
+                continue
+            }
+            // The wake ended before its deadline.
+            guard grace != nil || job.killAtLatest <= now else {
+                self.jobs[pid]?.killAt = job.killAtLatest
+                continue
+            }
             job.process.signal(SIGKILL)
             self.jobs[pid]?.killAt = nil
         }
@@ -310,9 +329,16 @@ final class CommandRun: @unchecked Sendable {
     var pid: Int32?
     /// Whether nobody needs it any more.
     var isStopped = false
+    /// How many milliseconds a command that was told to stop still has; nil unless its deadline is only near.
+    var graceLeft: @Sendable () -> Int64?
     private var continuation: CheckedContinuation<Ending, Never>?
 
-    init(_ work: CommandWork, progress: AsyncStream<CommandProgress>.Continuation) {
+    init(
+        _ work: CommandWork,
+        progress: AsyncStream<CommandProgress>.Continuation,
+        graceLeft: @escaping @Sendable () -> Int64?
+    ) {
+        self.graceLeft = graceLeft
         self.work = work
         self.progress = progress
     }
@@ -361,6 +387,7 @@ final class CommandThread: Sendable {
 
     /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
     ///
+    /// - `graceLeft`: how long a command that was told to stop still has; nil unless its deadline is only near.
     /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
     ///   told before this returns, unless the task is cancelled.
     /// - Returns: its exit status; nil for a command that a signal ended.
@@ -368,10 +395,13 @@ final class CommandThread: Sendable {
     ///   not succeed all the same.
     func run(
         _ work: CommandWork,
+        graceLeft: @escaping @Sendable () -> Duration?,
         tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
     ) async throws -> Int32? {
         let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let run = CommandRun(work, progress: source)
+        let run = CommandRun(work, progress: source) {
+            graceLeft().map { $0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000 }
+        }
         async let telling: Void = { for await report in progress { await tell(report) } }()
         let ending = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

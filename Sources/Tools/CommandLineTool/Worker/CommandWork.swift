@@ -158,7 +158,7 @@ package struct WorkerTasks: Hashable, Sendable {
         let work = CommandWork(launch.message)
         let isRefusalTold = Mutex(false)
         let status = try await withTaskCancellationHandler {
-            try await log.commands.run(work) { progress in
+            try await log.commands.run(work, graceLeft: { launch.graceLeft }) { progress in
                 do throws(WakeWorkerError) {
                     try await launch.tell(TaskProgress(progress))
                 } catch {
@@ -171,7 +171,7 @@ package struct WorkerTasks: Hashable, Sendable {
                 }
             }
         } onCancel: {
-            if let reason = launch.expiration { log.expired(work.wake, reason) }
+            if launch.graceLeft == nil, let reason = launch.expiration { log.expired(work.wake, reason) }
         }
         guard status == 0 else { throw CommandNotSuccessful() }
     }

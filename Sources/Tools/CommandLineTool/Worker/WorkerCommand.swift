@@ -63,8 +63,10 @@ extension CommandDefinition {
             COMMAND finds the payload on standard input, and in its environment WAKEGATE_WAKE, WAKEGATE_DEVICE,
             WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970);
             TRACEPARENT and TRACESTATE as well when its push or request was sent with these headers, and not otherwise.
-            Exit status 0 means new data, 3 means no data, anything else that it failed. When its time is over it
-            gets SIGTERM, and SIGKILL two seconds later.
+            Exit status 0 means new data, 3 means no data, anything else that it failed. It gets SIGTERM
+            policy.expirationLead before its deadline (5 s), and SIGKILL at the deadline; the exit status of one that
+            ends in between is its result. When the gateway ends its wake or the connection breaks, SIGKILL comes two
+            seconds after SIGTERM.
             """,
             """
             When COMMAND cannot be started, as its interpreter is missing, say, its wakes go back to the gateway: that
@@ -142,7 +144,10 @@ package enum WorkerCommand {
                     try await worker.runTasks()
                     return nil
                 }
-                try await worker.run { BackgroundFetchResult(exitStatus: try await commands.run(CommandWork($0))) }
+                try await worker.run { wake in
+                    let status = try await commands.run(CommandWork(wake), graceLeft: { wake.graceLeft })
+                    return BackgroundFetchResult(exitStatus: status)
+                }
                 return nil
             } catch {
                 guard error.isCredentialRefused else { return CommandFailure(.failed, log.explain(error)) }
