@@ -26,6 +26,18 @@ struct WorkerCommandTests {
         try worker.says("is near; its command is told to stop")
     }
 
+    @Test("A command that asks for more time runs on past its first deadline, and its result counts")
+    func extended() throws {
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1"])
+        let script = "'\(RunningGateway.program)' wake extend --seconds 30 && sleep 6 && echo done"
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line()?.hasPrefix("the wake has ") == true)
+        #expect(try worker.line() == "done")
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        #expect(!worker.process.errors.contains("told to stop"))
+    }
+
     @Test("A command that outlasts its wake is told to stop by SIGTERM")
     func expiration() throws {
         let gateway = try RunningGateway(

@@ -16,7 +16,8 @@ struct Main {
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .transfers, .pushList, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .events,
+        .dev, .serve, .worker, .wakeExtend, .transfers,
+        .pushList, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .events,
         .deviceList, .deviceRegister,
         .deviceRemove,
         .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,

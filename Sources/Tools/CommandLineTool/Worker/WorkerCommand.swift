@@ -66,7 +66,7 @@ extension CommandDefinition {
             Exit status 0 means new data, 3 means no data, anything else that it failed. It gets SIGTERM
             policy.expirationLead before its deadline (5 s), and SIGKILL at the deadline; the exit status of one that
             ends in between is its result. When the gateway ends its wake or the connection breaks, SIGKILL comes two
-            seconds after SIGTERM.
+            seconds after SIGTERM. `wakegate wake extend` asks for more time.
             """,
             """
             When COMMAND cannot be started, as its interpreter is missing, say, its wakes go back to the gateway: that

@@ -1,0 +1,60 @@
+import FoundationEssentials
+import Wire
+
+/// `wakegate wake`.
+package enum WakeCommands {
+    /// The variable in which a worker's command finds its wake.
+    private static let variable = "WAKEGATE_WAKE"
+
+    static func extend(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let wake = try self.wake(parsed.arguments.first, ProcessInfo.processInfo.environment)
+        let location = try GatewayLocation(parsed, side: .edge)
+        let body = parsed.integer("--seconds").map { Array("{\"seconds\":\($0)}".utf8) }
+        let request = location.request("POST", "/v1/wakes/\(wake)/extend", body: body)
+        return try parsed.show(try location.answer(request, with: try location.client())) { answer in
+            "the wake has \((answer["timeLeft"]?.integer ?? 0) / 1000) s left\n"
+        }
+    }
+
+    /// The id of the wake that is meant.
+    ///
+    /// - Parameters:
+    ///   - argument: the one on the command line.
+    ///   - variables: the environment, which has that of a worker's command.
+    /// - Throws: `badUsage` when there is none, or what is there is no id.
+    package static func wake(_ argument: String?, _ variables: [String: String]) throws(CommandFailure) -> String {
+        guard let wake = argument ?? variables[self.variable], !wake.isEmpty else {
+            throw .usage("WAKE is missing, and so is \(self.variable), which the commands of `wakegate worker` have")
+        }
+        guard wake.utf8.count == 32, wake.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+            throw .usage("\"\(TerminalText.harmless(wake))\" is no wake; its id has 32 hexadecimal digits")
+        }
+        return wake
+    }
+}
+
+extension CommandDefinition {
+    package static let wakeExtend = CommandDefinition(
+        "wake extend",
+        "ask for more time for a wake, as a worker's command does that takes longer",
+        arguments: [ArgumentDefinition("WAKE", "the wake's id; default: WAKEGATE_WAKE", count: 0...1)],
+        options: [
+            OptionDefinition(
+                "--seconds",
+                "N",
+                "how long from now; default: a whole execution window",
+                value: .integer(1...86_400)
+            ), OptionDefinition("--json", "", "the gateway's answer as it is"),
+        ] + OptionDefinition.client,
+        example: "wakegate wake extend --seconds 60",
+        notes: [
+            """
+            The deadline never moves back, and not further than policy.maxExtension (270 s) past the first one: the
+            command fails when the gateway gives no more, or when the wake has ended. In a command of `wakegate worker`
+            the wake is that of WAKEGATE_WAKE; the worker's options are not in its environment: give the gateway and
+            the token as to every other command. A continued task lives by its progress instead.
+            """
+        ],
+        run: WakeCommands.extend
+    )
+}
