@@ -23,7 +23,7 @@ def test_pushes_of_one_device_follow_at_once(wakegate: WakeGate) -> None:
     for edition in range(3):
         wakegate.push(payload={"aps": {"content-available": 1}, "edition": edition})
         assert wakegate.wait_for_wake().payload["edition"] == edition
-    assert wakegate.stats()["wakes"]["results"]["lost"] == 0
+    assert wakegate.ask("GET", "/v1/stats")["wakes"]["results"]["lost"] == 0
 
 
 @pytest.mark.wakegate(launch_interval=900)
@@ -36,6 +36,7 @@ def test_a_launch_interval_need_not_be_waited_for(wakegate: WakeGate) -> None:
     with pytest.raises(pytest.fail.Exception, match="no wake of com.example.app came within 0.3 s"):
         wakegate.wait_for_wake(timeout=0.3)
     assert wakegate.outcome(second.apns_id, timeout=0) == "pending"
+    assert wakegate.wait_for_wake(pass_interval=True).apns_id == second.apns_id
 
 
 @pytest.mark.wakegate(faults=[{"when": {"nth": 1}, "then": {"reason": "ServiceUnavailable"}}])

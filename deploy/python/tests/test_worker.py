@@ -32,7 +32,8 @@ def eventually(holds: Callable[[], object], what: str) -> None:
 async def running(worker: Worker, gateway: WakeGate) -> AsyncIterator[None]:
     """Runs a worker, and ends it well."""
     task = asyncio.ensure_future(worker.serve())
-    await asyncio.to_thread(eventually, lambda: gateway.stats()["workers"]["connected"] == 1, "a worker")
+    connected = lambda: gateway.ask("GET", "/v1/stats")["workers"]["connected"] == 1  # noqa: E731
+    await asyncio.to_thread(eventually, connected, "a worker")
     try:
         yield
     finally:
@@ -69,16 +70,16 @@ def test_sync_and_async_handlers(wakegate: WakeGate) -> None:
             submission = await worker.scheduler.submit("com.example.app.refresh")
             assert submission.disposition in ("launched", "scheduled")
             await worker.scheduler.transfers_finished("photos", 3)
-            done = lambda: wakegate.stats()["tasks"]["results"]["success"] == 1  # noqa: E731
+            done = lambda: wakegate.ask("GET", "/v1/stats")["tasks"]["results"]["success"] == 1  # noqa: E731
             await asyncio.to_thread(eventually, done, "a refresh")
-            done = lambda: wakegate.stats()["sessions"]["completed"] == 3  # noqa: E731
+            done = lambda: wakegate.ask("GET", "/v1/stats")["sessions"]["completed"] == 3  # noqa: E731
             await asyncio.to_thread(eventually, done, "a session")
             assert [each["identifier"] for each in await worker.scheduler.pending()] == ["com.example.app.refresh"]
             await worker.scheduler.cancel_all()
 
     asyncio.run(play())
     assert threads == ["wakegate-handler"]
-    assert wakegate.stats()["wakes"]["results"]["noData"] == 1
+    assert wakegate.ask("GET", "/v1/stats")["wakes"]["results"]["noData"] == 1
 
 
 def test_progress_and_conditions(wakegate: WakeGate) -> None:
@@ -101,7 +102,7 @@ def test_progress_and_conditions(wakegate: WakeGate) -> None:
         async with running(worker, wakegate):
             assert (await worker.report(DEVICE, appState="active"))["appState"] == "active"
             await worker.scheduler.submit("com.example.app.export.films", "continued", title="Exporting")
-            done = lambda: wakegate.stats()["tasks"]["results"]["success"] == 1  # noqa: E731
+            done = lambda: wakegate.ask("GET", "/v1/stats")["tasks"]["results"]["success"] == 1  # noqa: E731
             await asyncio.to_thread(eventually, done, "an export")
 
     asyncio.run(play())
@@ -173,7 +174,7 @@ def test_sigterm_drains(wakegate: WakeGate) -> None:
     assert process.communicate(timeout=10)[0] == "ended\n"
     assert process.returncode == 0
     assert wakegate.outcome(pushed.apns_id) == "completed"
-    assert wakegate.stats()["wakes"]["results"]["lost"] == 0
+    assert wakegate.ask("GET", "/v1/stats")["wakes"]["results"]["lost"] == 0
 
 
 def test_errors_name_a_remedy(wakegate: WakeGate, tmp_path: Path) -> None:

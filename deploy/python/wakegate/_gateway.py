@@ -45,13 +45,10 @@ class Gateway:
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
         """`timeout` is how long an answer may take, in seconds."""
         self.location, self.who, self.timeout = location, who, timeout
+        self.url = f"unix:{location.socket}" if location.socket else location.url
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._closings: Set[asyncio.Task[None]] = set()
-
-    @property
-    def url(self) -> str:
-        return f"unix:{self.location.socket}" if self.location.socket else self.location.url
 
     def _made(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)

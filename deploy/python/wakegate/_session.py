@@ -130,6 +130,7 @@ class Session:
                 for wake in list(self.wakes.values()):  # They launch again elsewhere.
                     self._wake_ended(wake, "lost", "lost")
             if self._is_renewed:
+                self.gateway.renew()  # Only its connection's end ends a stream: httpx resets none that is left.
                 continue
             error = self._end_of_stream(self._reading)
             if self._is_open:
@@ -141,7 +142,7 @@ class Session:
             if error.status is None:
                 self.gateway.renew()  # The connection may be dead.
             wait = random.uniform(*self.timing.first_wait) if self._is_open else backoff.failed()
-            # With 503 a gateway says when it will have restarted, and workers spread their tries by themselves.
+            # With 503 a gateway says when it will have restarted, and workers choose their own waits.
             wait += min(error.retry_after or 0, 300) if error.status == 429 else 0
             log.warning("%s; trying again in %.1f s", error, wait)
             await asyncio.sleep(wait)
@@ -176,11 +177,9 @@ class Session:
 
     def _watch_silence(self, response: httpx.Response) -> None:
         left = self._heard + self.timing.silence - time.monotonic()
-        if response.is_closed or self._reading is None or self._reading.done():
-            return
-        if left > 0:
+        if left > 0 and not response.is_closed:
             self._loop.call_later(left, self._watch_silence, response)
-        else:
+        elif self._reading is not None and not response.is_closed:
             self._is_silent = True
             self._reading.cancel()
 
@@ -208,10 +207,10 @@ class Session:
     def _wake_received(self, data: Mapping[str, Any]) -> None:
         id, kind, handler = data["wake"], data.get("kind", "push"), self._handler(data)
         if handler is None:
-            # It is left alone: an answer would tell the gateway that somebody did its work.
+            # No answer: it would tell the gateway that the work was done.
             if kind not in self._refused and len(self._refused) < 16:
                 self._refused.add(kind)
-                log.warning("wake %s is of the kind %s, for which there is no handler", id, kind)
+                log.warning("wake %s has the kind %s, which has no handler", id, kind)
             return
         if id in self.wakes:
             return
@@ -256,7 +255,7 @@ class Session:
             wake._stop()
 
     async def _handle(self, wake: Wake, handler: Handler) -> None:
-        """Has a wake handled, and delivers what came of it."""
+        """Calls the handler of a wake, and delivers the result."""
         try:
             async with self._slots:  # Free, unless others do not heed their cancellation.
                 if wake._ended is not None or self._hurry:
@@ -397,7 +396,7 @@ class Session:
             try:
                 return await self.gateway.once("POST", f"/v1/streams/{segment(self._stream)}/drain")  # type: ignore
             except WakeGateError as error:
-                # What comes now is lost with the stream, and launches elsewhere.
+                # Further wakes are lost with the stream, and launch elsewhere.
                 self._ignores_wakes = True
                 self._changed.set()
                 if not error.is_passing:

@@ -136,7 +136,7 @@ class Location:
         return status == 401 and is_other and self._is_transient()
 
     def _is_transient(self) -> bool:
-        """True for half a minute after credentials that worked have failed: somebody writes their files."""
+        """True for half a minute after working credentials failed: their files may be half written."""
         self._since = min(self._since, time.monotonic())
         return time.monotonic() - self._since < 30
 
@@ -162,7 +162,7 @@ def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any
         return {}
     if name not in contexts:
         remedy = "choose one of " + ", ".join(sorted(contexts)) if contexts else "see `wakegate context add --help`"
-        raise WakeGateError("badArgument", f"there is no context {name}", remedy)
+        raise WakeGateError("badArgument", f"the context {name} does not exist", remedy)
     return {**contexts[name], "name": name}
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -28,7 +29,8 @@ from .wakes import Push
 
 #: The device that is pushed to unless another one is named.
 DEVICE = "0badcafe" * 8
-PAYLOAD: Mapping[str, Any] = {"aps": {"content-available": 1}}
+Settings = Mapping[str, Any]
+Rules = Sequence[Mapping[str, Any]]
 _GATEWAY = pytest.StashKey["WakeGate"]()
 
 
@@ -46,9 +48,13 @@ class PushAnswer(NamedTuple):
 class WakeGate:
     """A `wakegate dev` that runs on free ports with its state in a folder."""
 
-    def __init__(self, program: str, folder: Path, *, launch_interval: float, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, program: str, folder: Path, *, launch_interval: float = 0.001, faults: Rules = (), settings: Settings = {}
+    ) -> None:
         self.log_file = folder / "wakegate.log"
         values = {"store": "memory", "policy.launchInterval": launch_interval, **settings}
+        if launch_interval < 1:
+            values.setdefault("policy.dailyLaunches", 1_000_000)
         command = [program, "dev", "--state", str(folder / ".wakegate")]
         for listener in ("--edge", "--admin", "--plain"):
             command += [listener, "127.0.0.1:0"]
@@ -63,18 +69,24 @@ class WakeGate:
         self.admin_url = f"http://{ready['admin']}"
         #: The PEM file of the authority to trust.
         self.ca = str(folder / ".wakegate/ca.pem")
+        #: The PEM file of a provider's key, for clients that need one; the gateway accepts any.
+        self.provider_key = str(folder / ".wakegate/provider.p8")
         #: The variables by which workers, examples and the command line tool find the gateway.
         self.env = {"WAKEGATE_URL": self.url, "WAKEGATE_CA": self.ca}
         self.host, _, port = ready["edge"].rpartition(":")
         self.port = int(port)
-        trust = ssl.create_default_context(cafile=self.ca)
-        self._edge = httpx.Client(base_url=self.url, http2=True, verify=trust, trust_env=False, timeout=10)
+        self._edge = self._connection()
         self._admin = httpx.Client(base_url=self.admin_url, trust_env=False, timeout=10)
+        if faults:
+            self.faults(faults)
+
+    def _connection(self) -> httpx.Client:
+        trust = ssl.create_default_context(cafile=self.ca)
+        return httpx.Client(base_url=self.url, http2=True, verify=trust, trust_env=False, timeout=10)
 
     def _ready(self) -> Dict[str, Any]:
-        assert self._process.stdout is not None
-        select.select([self._process.stdout], [], [], 30)
-        line = self._process.stdout.readline() if select.select([self._process.stdout], [], [], 0)[0] else b""
+        output = self._process.stdout
+        line = output.readline() if output is not None and select.select([output], [], [], 30)[0] else b""
         if not line:
             self._process.kill()
             pytest.fail(f"wakegate dev did not start:\n{self.log()}", pytrace=False)
@@ -109,12 +121,13 @@ class WakeGate:
         """Pushes as a provider does. Further headers are named as Python does: `apns_id=...`."""
         names = {"apns-topic": topic, "apns-push-type": push_type, "apns-priority": str(priority)}
         names.update({name.replace("_", "-"): value for name, value in headers.items()})
-        response = self._edge.post(f"/3/device/{device}", headers=names, json=payload or PAYLOAD)
+        body = payload or {"aps": {"content-available": 1}}
+        response = self._edge.post(f"/3/device/{device}", headers=names, json=body)
         reason = response.json().get("reason") if response.content else None
         found = response.headers
         return PushAnswer(response.status_code, found.get("apns-id", ""), reason, found.get("wakegate-disposition"))
 
-    def faults(self, rules: Sequence[Mapping[str, Any]]) -> None:
+    def faults(self, rules: Rules) -> None:
         """Replaces the fault rules by which pushes are refused, delayed, dropped: see the article "Fault mode"."""
         self.ask("PUT", "/v1/faults", {"rules": list(rules)})
 
@@ -130,41 +143,46 @@ class WakeGate:
                 return state
             time.sleep(0.02)
 
-    def wait_for_wake(self, topic: str = "com.example.app", timeout: float = 10, result: str = "newData") -> Push:
+    def wait_for_wake(
+        self, topic: str = "com.example.app", timeout: float = 10, result: str = "newData", pass_interval: bool = False
+    ) -> Push:
         """Stands for the worker of a topic: takes one wake, answers it, and returns its push.
 
-        Fails the test if none comes in time. If the test has a worker of its own, look at `outcome` instead.
+        Fails the test if none comes in time. With `pass_interval` the launch interval is over at once. If the test has
+        a worker of its own, look at `outcome` instead.
         """
-        end = time.monotonic() + timeout
-        reader = EventReader()
-        limit = httpx.Timeout(10, read=timeout)
-        try:
-            with self._edge.stream("GET", f"/v1/topics/{topic}/wakes?slots=1&name=pytest", timeout=limit) as stream:
-                for chunk in stream.raise_for_status().iter_raw():
-                    for event in reader.feed(chunk):
-                        if event.name == "wake":
-                            push = Push(json.loads(event.data))
-                            self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
-                            self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
-                            return push
-                    if time.monotonic() > end:
-                        break
-        except httpx.ReadTimeout:
-            pass
+        end, reader, limit = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout)
+        path = f"/v1/topics/{topic}/wakes?slots=1&name=pytest"
+        # A connection of its own, with which the stream ends: httpx resets none that is left.
+        with contextlib.suppress(httpx.ReadTimeout), self._connection() as client, client.stream(
+            "GET", path, timeout=limit
+        ) as stream:
+            if pass_interval:
+                self.pass_interval(topic)
+            for chunk in stream.raise_for_status().iter_raw():
+                for event in reader.feed(chunk):
+                    if event.name == "wake":
+                        push = Push(json.loads(event.data))
+                        self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
+                        self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
+                        return push
+                if time.monotonic() > end:
+                    break
         pushes = self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"]
         why = "; ".join(f"{each['device'][:8]}...: {self.explain(each['device'])['why']}" for each in pushes)
         pytest.fail(f"no wake of {topic} came within {timeout:g} s; {why or 'nothing was pushed to it'}")
 
-    def pass_interval(self, device: str = DEVICE) -> None:
-        """Launches what waits on a device as if its launch interval had passed: no test sleeps for 15 minutes."""
-        self.ask("POST", f"/v1/devices/{device}/simulate-launch")
+    def pass_interval(self, topic: str = "com.example.app") -> None:
+        """Launches the pending pushes of a topic as if the launch interval had passed. Needs a connected worker."""
+        end = time.monotonic() + 2
+        for push in self.ask("GET", f"/v1/pushes?topic={topic}&outcome=pending")["pushes"]:
+            launch = f"/v1/devices/{push['device']}/simulate-launch"
+            while self._admin.post(launch).status_code == 409 and time.monotonic() < end:
+                time.sleep(0.02)  # The gateway may not know of the worker yet.
 
     def explain(self, device: str = DEVICE) -> Dict[str, Any]:
         """Returns all that the policy knows of a device; `why` says in a sentence what it waits for."""
         return dict(self.ask("GET", f"/v1/devices/{device}"))
-
-    def stats(self) -> Dict[str, Any]:
-        return dict(self.ask("GET", "/v1/stats"))
 
     def ask(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
         """Asks the admin API. Raises LookupError for 404, and an AssertionError that quotes another refusal."""
@@ -180,7 +198,7 @@ def find_program() -> str:
     named = os.environ.get("WAKEGATE_PROGRAM")
     found = shutil.which(named or "wakegate")
     if found is None:
-        where = f"WAKEGATE_PROGRAM names {named}, which cannot be run" if named else "there is no wakegate in PATH"
+        where = f"WAKEGATE_PROGRAM names {named}, which cannot be run" if named else "wakegate is not in PATH"
         pytest.skip(f"{where}; install it or set WAKEGATE_PROGRAM to the path of the program")
     return str(Path(found).absolute())
 
@@ -189,17 +207,9 @@ def find_program() -> str:
 def wakegate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WakeGate]:
     """A gateway that runs while the test does. Pushes to a device may be launched 1 ms apart by default."""
     marker = request.node.get_closest_marker("wakegate")
-    options: Dict[str, Any] = dict(marker.kwargs) if marker else {}
-    unknown = options.keys() - {"launch_interval", "faults", "settings"}
-    if unknown:
-        pytest.fail(f"the marker wakegate takes launch_interval, faults and settings, not {', '.join(unknown)}")
-    interval, settings = options.get("launch_interval", 0.001), options.get("settings", {})
-    budget = {} if "launch_interval" in options else {"policy.dailyLaunches": 1_000_000}
-    gateway = WakeGate(find_program(), tmp_path, launch_interval=interval, settings={**budget, **settings})
+    gateway = WakeGate(find_program(), tmp_path, **(marker.kwargs if marker else {}))
     request.node.stash[_GATEWAY] = gateway
     try:
-        if "faults" in options:
-            gateway.faults(options["faults"])
         yield gateway
     finally:
         gateway.close()

@@ -67,16 +67,16 @@ class Scheduler:
         return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))
 
     async def pending(self) -> List[Dict[str, Any]]:
-        """Returns the requests that wait, each as the gateway describes it."""
+        """Returns the pending requests, each as the gateway describes it."""
         return list((await self._ask("GET", "/tasks") or {}).get("waiting", []))
 
     async def cancel(self, identifier: str) -> None:
-        """Cancels a waiting request. What runs goes on, except a continued task, which ends."""
+        """Cancels a pending request. Running tasks continue, except a continued task, which ends."""
         check_identifier(identifier)
         await self._ask("DELETE", f"/tasks/{segment(identifier)}")
 
     async def cancel_all(self) -> None:
-        """Cancels all waiting requests, and ends continued tasks."""
+        """Cancels all pending requests, and ends continued tasks."""
         await self._ask("DELETE", "/tasks")
 
     async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:

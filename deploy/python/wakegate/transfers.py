@@ -51,7 +51,7 @@ class BackgroundSession:
         return str((await self._ask("POST", "/transfers", body))["transfer"])
 
     async def download(self, url: str, to: str, *, replacing: bool = False, **members: Any) -> Transfer:
-        """Downloads a file to a path. One of the same URL and path that was begun before goes on."""
+        """Downloads a file to a path. Resumes one of the same URL and path that was begun before."""
         note = members.setdefault("note", os.path.abspath(to))
         begun = [
             each["transfer"]
@@ -75,7 +75,7 @@ class BackgroundSession:
             after = f"&after={answer['next']}"
 
     async def finished_downloads(self) -> List[Transfer]:
-        """Returns the downloads whose files are to be taken."""
+        """Returns the finished downloads whose files were not taken."""
         return [each for each in await self.transfers("finished") if each["kind"] == "download" and not each["taken"]]
 
     async def transfer(self, id: str) -> Transfer:

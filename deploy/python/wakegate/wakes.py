@@ -18,8 +18,6 @@ Message = Mapping[str, Any]
 #: What asks the gateway about a wake: an action of its path, and a body. Returns the answer.
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
-#: The longest time and the last moment that are believed, in milliseconds.
-_TIME_LEFT_MAX = 10_000_000_000_000
 #: How much time is asked for at once to keep a wake alive, and how long until another try, in seconds.
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 
@@ -55,7 +53,7 @@ class Wake:
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
             left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not say it.
-        self.deadline = time.monotonic() + max(-_TIME_LEFT_MAX, min(left, _TIME_LEFT_MAX)) / 1000
+        self.deadline = time.monotonic() + max(-1e13, min(left, 1e13)) / 1000  # More is not believed.
         self._gateway_deadline: float = message["deadline"]
         self._offset = self.deadline - self._gateway_deadline / 1000
         self._ask = ask
@@ -188,7 +186,7 @@ class Push(Wake):
 
 
 class Resumption(NamedTuple):
-    """The progress that was told last before a continued task was lost."""
+    """The last reported progress of a continued task that was lost."""
 
     completed: int
     total: int
@@ -197,7 +195,7 @@ class Resumption(NamedTuple):
 
 
 class _Member(Generic[T]):
-    """A member of a progress, which tells of changes."""
+    """A member of a progress, which reports changes."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -210,7 +208,7 @@ class _Member(Generic[T]):
 
 
 class Progress:
-    """How far a continued task is. Set its members from any thread; the gateway is told four times a second at most."""
+    """How far a continued task is. Set its members from any thread; at most four reports a second are sent."""
 
     completed, total = _Member[int](), _Member[int]()
     title, subtitle = _Member[Optional[str]](), _Member[Optional[str]]()
@@ -236,7 +234,7 @@ class Progress:
             self.update(completed=self.completed + completed)
 
     def report(self) -> Dict[str, Any]:
-        """Returns what the gateway is told."""
+        """Returns the body of a report."""
         with self._lock:
             return {name: value for name, value in self._values.items() if value is not None}
 
@@ -253,11 +251,10 @@ class Task(Wake):
         self.submitted_at: int = message.get("submittedAt", 0)
         self.progress = Progress(message.get("title"), message.get("subtitle"))
         resumed = message.get("resumedFrom") or {}
-        #: What a continued task may go on from; None in its first launch.
+        #: Where a continued task may resume; None in its first launch.
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
-            texts = (resumed.get("title"), resumed.get("subtitle"))
-            self.resumed_from = Resumption(resumed["completed"], resumed["total"], *texts)
+            self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
         self._changed = asyncio.Event() if ask else None
         if self.kind == "continued" and self._loop is not None:
             self.progress._signal = self._progress_changed
@@ -304,7 +301,7 @@ class Task(Wake):
         self._told = report
 
     async def _tell_last(self) -> None:
-        """Tells what was set last, which a result waits for a while."""
+        """Sends the last report, for which a result waits at most 5 s."""
         changed, self._changed = self._changed, None
         if self._reporter is None or changed is None:
             return

@@ -146,14 +146,14 @@ class Worker:
         A second signal cancels the handlers. Raises WakeGateError when another try would come to the same: the gateway
         refuses this worker, or its certificate is not trusted. A gateway that cannot be reached is tried again.
         """
-        asyncio.run(self._run_with_signals())
 
-    async def _run_with_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self._signalled)
-        await self.serve()
+        async def run() -> None:
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGTERM, signal.SIGINT):
+                    asyncio.get_running_loop().add_signal_handler(number, self._signalled)
+            await self.serve()
+
+        asyncio.run(run())
 
     def _signalled(self) -> None:
         if self._session is not None and self._session.is_stopping:
@@ -207,7 +207,7 @@ class Worker:
         return str(answer["token"])
 
     async def unregister(self, device: str) -> None:
-        """Removes a device: what waits for it is discarded, and pushes to it are refused."""
+        """Removes a device: its pending pushes are discarded, and pushes to it are refused."""
         await self._gateway.call("DELETE", f"/v1/devices/{hexadecimal(device)}")
 
     async def report(self, device: str, **conditions: Any) -> Dict[str, Any]:
