@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Why a push waits, or would wait", .timeLimit(.minutes(15)))
 struct PushReasoningTests {

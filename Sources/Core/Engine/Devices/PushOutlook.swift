@@ -1,4 +1,5 @@
 package import Policy
+import Wire
 
 /// What becomes of a push of priority 5 that comes now: what a dry run of one is answered, and besides everything that
 /// keeps it back.
