@@ -29,6 +29,9 @@ static const unsigned char devicelist_js[] = {
 static const unsigned char devicetasks_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/devicetasks.js"
 };
+static const unsigned char diagnosis_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/diagnosis.js"
+};
 static const unsigned char dom_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/dom.js"
 };
@@ -126,6 +129,7 @@ static const wakegate_embedded_file files[] = {
     FILE("device.js", device_js),
     FILE("devicelist.js", devicelist_js),
     FILE("devicetasks.js", devicetasks_js),
+    FILE("diagnosis.js", diagnosis_js),
     FILE("dom.js", dom_js),
     FILE("feed.js", feed_js),
     FILE("firststeps.js", firststeps_js),

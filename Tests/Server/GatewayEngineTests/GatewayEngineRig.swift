@@ -333,6 +333,10 @@ final class Requests {
         self.ask(request, .explainDevice, .explain(Named(device.token)))
     }
 
+    func diagnose(_ request: Int, _ device: some RigDevice, task: String? = nil) {
+        self.ask(request, .diagnoseDevice, .diagnosis(Named(device.token), task: task))
+    }
+
     func devicePushes(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }

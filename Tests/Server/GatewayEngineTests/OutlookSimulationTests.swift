@@ -123,11 +123,22 @@ private final class OutlookWorld {
         let snapshot = self.rig.dispatcher.snapshot(index)
         let why = Reasoning(device: snapshot, offset: DeskRig.offset)
             .push(nil, self.rig.dispatcher.workerCounts(self.topic), at: now)
+        let diagnosis = Diagnosis(
+            device: snapshot,
+            task: nil,
+            webhook: nil,
+            workers: self.rig.dispatcher.workerCounts(self.topic),
+            now: now,
+            offset: DeskRig.offset
+        )
+        let failures = diagnosis.checks.filter { !$0.isOK && !Diagnosis.harmless.contains($0.name) }.map(\.name)
         guard let answer else {
             self.verdicts["unregistered", default: 0] += 1
-            #expect(!snapshot.isRegistered)
+            #expect(!snapshot.isRegistered && diagnosis.verdict == "unregistered" && failures == ["registered"])
             return
         }
+        #expect(failures.isEmpty == (answer.disposition == .launched), "\(failures) \(answer)")
+        #expect(failures.contains { $0.hasPrefix("hold:") } == (answer.held.map { $0 != .worker } ?? false))
         let outlook = snapshot.outlook(at: now)
         self.verdicts[outlook.verdict.rawValue, default: 0] += 1
         if outlook.holds.count > 1 { self.severalHolds += 1 }
@@ -137,21 +148,19 @@ private final class OutlookWorld {
             self.holds[hold, default: 0] += 1
             #expect(hold == outlook.holds.first ?? .worker, "\(outlook) \(answer)")
         }
-        if outlook.verdict == .waiting || outlook.verdict == .inFlight {
-            #expect(answer.eligibleAt == max(outlook.eligibleAt, now), "\(outlook) \(answer)")
-        }
+        #expect(answer.eligibleAt == outlook.answeredEligibleAt, "\(outlook) \(answer)")
         guard snapshot.state.pending == nil, snapshot.state.inFlight == nil else { return }
         #expect(why.hasPrefix("Nothing is pending, and \(Self.beginning(answer, outlook))"), "\(why) \(answer)")
     }
 
     /// How a sentence goes on that says what the dry run was answered.
-    private static func beginning(_ answer: PushAnswer, _ outlook: PushOutlook) -> String {
+    private static func beginning(_ answer: PushAnswer, _ outlook: LaunchOutlook) -> String {
         let would = "a push of priority 5 that comes now would"
         if answer.disposition == .launched { return "the next push may launch at once." }
         switch answer.held {
         case .worker?: return "\(would) wait: "
         case .some: return "\(would) be held "
-        case nil: return outlook.laneIsFull ? "\(would) wait for " : "\(would) wait until "
+        case nil: return outlook.isInFlight ? "\(would) wait for " : "\(would) wait until "
         }
     }
 }

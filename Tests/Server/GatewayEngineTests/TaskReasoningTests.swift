@@ -139,7 +139,7 @@ struct TaskReasoningTests {
         _ = rig.dispatcher.advance(to: rig.rig.engine.now + 100_000, devicesMax: 10)
         #expect(try self.member(rig, "held") == "usage")
         let why = try self.member(rig, "why")
-        #expect(why.contains("than the 100 s of usageWindow, and launches once somebody uses it again."), "\(why)")
+        #expect(why.contains("than the 100 s of usageWindow, and launches once the device is used again."), "\(why)")
     }
 
     @Test("What waits for its time says until when and why")

@@ -157,6 +157,14 @@ extension Dispatcher {
         return self.streams.isTaken(identity.topic, identity.token, target) ? .busy : .none
     }
 
+    /// What keeps a request of this identifier back, once what is due of its device is done.
+    package func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
+        self.catchUp(device)
+        var outlook = self.engine.outlook(ofTask: name, device)
+        outlook.launch.takers = self.takers(of: outlook.target, device)
+        return outlook
+    }
+
     /// Says of a task of this device that waits whether any stream takes it.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
         guard case .waiting = task.state else { return }

@@ -51,13 +51,18 @@ extension DeviceState {
     /// The first moment at which interval, allowance and budget allow a launch of `priority`.
     package func eligibleAt(_ priority: Priority, _ parameters: Parameters) -> Instant {
         guard self.conditions.appState != .active else { return .distantPast }
-        var spaced = self.spacing.lastLaunch + self.interval(priority, parameters)
-        if priority == .immediate {
-            let burst = (parameters.immediateBurst - 1).multipliedSaturating(by: parameters.immediateRefill)
-            spaced = min(spaced, self.spacing.immediateTAT - burst)
-        }
+        let spaced = self.spacedFrom(priority, parameters)
         guard self.spacing.windowCount >= parameters.dailyLaunches else { return spaced }
         return max(spaced, self.spacing.windowStart + parameters.budgetWindow)
+    }
+
+    /// The first moment at which interval and allowance allow a launch of `priority` in the background.
+    @inline(__always)
+    package func spacedFrom(_ priority: Priority, _ parameters: Parameters) -> Instant {
+        let spaced = self.spacing.lastLaunch + self.interval(priority, parameters)
+        guard priority == .immediate else { return spaced }
+        let burst = (parameters.immediateBurst - 1).multipliedSaturating(by: parameters.immediateRefill)
+        return min(spaced, self.spacing.immediateTAT - burst)
     }
 
     /// The first hold that keeps a push of `priority` back, or nil.

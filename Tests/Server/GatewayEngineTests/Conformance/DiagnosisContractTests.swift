@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("The contract of an engine: why, and a dry run at the same moment", .timeLimit(.minutes(15)))
 struct DiagnosisContractTests {
@@ -59,5 +60,116 @@ struct DiagnosisContractTests {
         let why = contract.member(5, "why")
         #expect(why.hasPrefix("Nothing is pending, and a push of priority 5 that comes now would wait until "))
         #expect(why.hasSuffix("and launches of priority 5 are 60 s apart."), "\(why)")
+    }
+
+    /// The checks of a diagnosis that are not in order, each with its remedy.
+    private func failures(_ contract: EngineContract, _ request: Int) throws -> [String] {
+        let answer = try JSONReader.read(contract.text(request))
+        guard case .array(let checks)? = answer["checks"] else { throw RigFailure("the answer is \(answer)") }
+        #expect(checks.count >= 8)
+        return checks.filter { $0["ok"] == .bool(false) }.map { check in
+            guard case .string(let name)? = check["check"] else { return "no name" }
+            guard case .string(let remedy)? = check["remedy"] else { return name }
+            return "\(name): \(remedy)"
+        }
+    }
+
+    @Test("A diagnosis names everything that keeps a push back, each with its remedy", arguments: EngineKind.all)
+    func ofPush(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        let (topic, token) = (EngineRig.topicName(0), EngineRig.token(1).hex)
+        contract.ask { $0.register(1, 1) }
+        contract.ask { requests in
+            requests.conditions(2, 1) { report in
+                report.network = false
+                report.thermalState = .critical
+            }
+        }
+        contract.ask { $0.diagnose(3, 1) }
+        #expect(contract.answer(3) == "200" && contract.member(3, "verdict") == "held")
+        #expect(contract.member(3, "kind") == "push" && contract.member(3, "task") == "null")
+        #expect(contract.member(3, "topic") == topic && contract.member(3, "device") == token)
+        let worker = "wakegate worker --topic \(topic)"
+        #expect(
+            try self.failures(contract, 3) == [
+                "handler: \(worker) -- COMMAND", "slots: \(worker) --slots 4 -- COMMAND",
+                "hold:network: wakegate device conditions \(token) network=true",
+                "hold:thermal: wakegate device conditions \(token) thermalState=nominal",
+            ]
+        )
+        contract.ask { $0.subscribe(4) }
+        contract.ask { requests in
+            requests.conditions(5, 1) { report in
+                report.network = true
+                report.thermalState = .nominal
+            }
+        }
+        contract.ask { $0.diagnose(6, 1) }
+        #expect(contract.member(6, "verdict") == "ready" && contract.member(6, "eligibleAt") == "null")
+        #expect(try self.failures(contract, 6).isEmpty)
+        contract.ask { $0.push(7, 1) }
+        contract.ask { $0.diagnose(8, 1) }
+        #expect(contract.member(8, "verdict") == "inFlight")
+        let expire = "lane: wakegate device expire \(token)"
+        #expect(try self.failures(contract, 8) == [expire, "interval"])
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(9, wake.id, .newData) }
+        contract.ask { $0.diagnose(10, 1) }
+        #expect(contract.member(10, "verdict") == "waiting")
+        #expect(contract.member(10, "eligibleAt") == "\(contract.wall + 60_000)")
+        #expect(try self.failures(contract, 10) == ["interval"])
+        contract.ask { $0.unregister(11, 1) }
+        contract.ask {
+            $0.diagnose(12, 1)
+            $0.diagnose(13, 2)
+        }
+        #expect(contract.member(12, "verdict") == "unregistered" && contract.answer(13) == "404 UnknownDevice")
+        #expect(contract.member(12, "checks", "0", "remedy") == "wakegate device register \(token) --topic \(topic)")
+    }
+
+    @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)
+    func ofTask(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) {
+            $0.permittedTasks = .none
+            $0.permittedTasks[EngineRig.topicName(0)] = [IdentifierPattern("clean")]
+        }
+        let (topic, token) = (EngineRig.topicName(0), EngineRig.token(1).hex)
+        contract.ask { $0.register(1, 1) }
+        contract.ask {
+            $0.diagnose(2, 1, task: "other")
+            $0.diagnose(3, 1, task: "clean")
+        }
+        #expect(contract.member(2, "verdict") == "held" && contract.member(2, "kind") == "appRefresh")
+        let worker = "wakegate worker --topic \(topic) --task"
+        #expect(
+            try self.failures(contract, 2) == [
+                "permitted: wakegate reload", "handler: \(worker) other -- COMMAND",
+                "slots: \(worker) other --slots 4 -- COMMAND",
+            ]
+        )
+        #expect(
+            try self.failures(contract, 3) == [
+                "handler: \(worker) clean -- COMMAND", "slots: \(worker) clean --slots 4 -- COMMAND",
+            ]
+        )
+        contract.ask { $0.subscribe(4, tasks: ["clean"]) }
+        contract.ask { $0.submit(5, 1, "clean", .processing(.externalPower), earliestBegin: contract.wall + 7_200_000) }
+        contract.ask { $0.diagnose(6, 1, task: "clean") }
+        #expect(contract.member(6, "verdict") == "held" && contract.member(6, "kind") == "processing")
+        let launch = "earliestBegin: wakegate task launch \(token) clean"
+        #expect(
+            try self.failures(contract, 6) == [
+                "hold:power: wakegate device conditions \(token) charging=true", launch,
+            ]
+        )
+        contract.ask { $0.conditions(7, 1) { $0.charging = true } }
+        contract.ask { $0.diagnose(8, 1, task: "clean") }
+        #expect(contract.member(8, "verdict") == "waiting")
+        #expect(contract.member(8, "eligibleAt") == "\(contract.wall + 7_200_000)")
+        #expect(try self.failures(contract, 8) == [launch])
+        contract.pass(seconds: 7200)
+        contract.ask { $0.diagnose(9, 1, task: "clean") }
+        #expect(contract.member(9, "verdict") == "inFlight")
+        #expect(try self.failures(contract, 9).first == "lane: wakegate task expire \(token) clean")
     }
 }

@@ -2,6 +2,7 @@
 
 import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";
+import { DiagnosisPanel, verdicts } from "./diagnosis.js";
 import { badge, el, empty, fact, link, setText } from "./dom.js";
 import { clock, count, day, duration, moment } from "./format.js";
 import { pushState } from "./push.js";
@@ -42,11 +43,12 @@ export class DevicePanel {
     this.pushes = el("div");
     this.tasks = new DeviceTasks(this.path, () => this.refresh());
     this.waiting = new WaitingPush(this.path, () => this.refresh());
+    this.diagnosis = new DiagnosisPanel(this.path);
     this.whatIf = new WhatIf(this.path);
     this.title = el("h2", { id: "inspector-title" }, "Device");
     this.testHost = el("div");
-    this.nodes = [this.overview(close), this.waiting.node, this.tasks.node, this.past(), this.testHost,
-      this.whatIf.node];
+    this.nodes = [this.overview(close), this.waiting.node, this.tasks.node, this.diagnosis.node, this.past(),
+      this.testHost, this.whatIf.node];
     new ResizeObserver(() => this.drawStrip()).observe(this.strip);
     this.timers = [setInterval(() => this.tick(), 250), setInterval(() => this.refresh(), refreshMilliseconds)];
   }
@@ -90,8 +92,7 @@ export class DevicePanel {
 
   async load() {
     try {
-      const [explain, pushes] = await Promise.all([request("GET", this.path), request("GET", `${this.path}/pushes`)]);
-      this.show(explain, pushes.pushes);
+      await this.ask();
       await this.whatIf.load();
     } catch (error) {
       this.stop();
@@ -99,11 +100,17 @@ export class DevicePanel {
     }
   }
 
+  async ask() {
+    const [explain, pushes] = await Promise.all([
+      request("GET", this.path), request("GET", `${this.path}/pushes`), this.diagnosis.load(),
+    ]);
+    this.show(explain, pushes.pushes);
+  }
+
   async refresh() {
     if (document.hidden) return;
     try {
-      const [explain, pushes] = await Promise.all([request("GET", this.path), request("GET", `${this.path}/pushes`)]);
-      this.show(explain, pushes.pushes);
+      await this.ask();
     } catch (error) {
       if (error instanceof Refusal) setText(this.outcome, error.message);
     }
@@ -175,7 +182,7 @@ export class DevicePanel {
     } else {
       this.count("Next eligible launch", "now", explain.pending
         ? `waited for ${duration(now - explain.pending.receivedAt)}`
-        : "nothing waits: the next push launches at once");
+        : verdicts[this.diagnosis.verdict]);
     }
   }
 

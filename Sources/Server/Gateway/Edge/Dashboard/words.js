@@ -1,7 +1,7 @@
 // What codes of the gateway are called, wherever the page shows one, and their colours.
 
 export const holdNames = {
-  paused: "The topic is paused", worker: "No free worker slot", battery: "Battery is low", thermal: "Too hot",
+  paused: "The topic is paused", worker: "Waits for a worker", battery: "Battery is low", thermal: "Too hot",
   network: "No network", forceQuit: "Force quit by its user", backgroundRefresh: "Background refresh is off",
   priority: "Priority 1 rides along",
 };

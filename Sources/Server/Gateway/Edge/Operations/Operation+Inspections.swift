@@ -5,7 +5,9 @@ package import Wire
 
 extension Operation {
     /// What operators ask about devices and pushes.
-    package static let inspections = [explainDevice, devicePushes, deviceEvents, listPushes, pushWay, whatIf]
+    package static let inspections = [
+        explainDevice, diagnoseDevice, devicePushes, deviceEvents, listPushes, pushWay, whatIf,
+    ]
 
     package static let explainDevice = Operation(
         "explainDevice",

@@ -2,7 +2,7 @@ import Engine
 import Policy
 import Wire
 
-/// What holds a launch, and what ends that.
+/// The causes of holds, and their ends.
 extension Reasoning {
     /// Why it is held, by all of its holds, behind "is held" and up to the full stop.
     ///
@@ -18,7 +18,7 @@ extension Reasoning {
         return "for \(causes.count) reasons, \(all): \(list)"
     }
 
-    /// What holds it, and what ends the hold: two main clauses.
+    /// The cause of a hold, and the event that ends it: two main clauses.
     func cause(of hold: Hold, _ kind: LaunchKind) -> (what: String, end: String) {
         let (conditions, parameters) = (self.device.state.conditions, self.device.parameters)
         switch hold {
@@ -51,7 +51,7 @@ extension Reasoning {
         case .usage:
             return (
                 "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
-                    + "\(Self.seconds(parameters.usageWindow)) s of usageWindow", "somebody uses it again"
+                    + "\(Self.seconds(parameters.usageWindow)) s of usageWindow", "the device is used again"
             )
         case .priority:
             return (
@@ -61,15 +61,15 @@ extension Reasoning {
         }
     }
 
-    /// Denied is what the user of a device can change, restricted is what only somebody else can.
+    /// Denied is what the user of a device can change, restricted only an administrator.
     private var refusedRefresh: (what: String, end: String) {
         guard self.device.state.conditions.backgroundRefresh == .restricted else {
             return ("background refresh is denied", "it is reported as available")
         }
         return (
             "background refresh is restricted, which the user of the device cannot change",
-            "whoever restricts it (parental controls, or a profile of an administrator) allows it, and it is reported "
-                + "as available"
+            "the restriction (parental controls, or a profile of an administrator) is lifted and it is reported as "
+                + "available"
         )
     }
 

@@ -60,7 +60,7 @@ extension Reasoning {
         return "The push is due, but \(noSlot)."
     }
 
-    /// What a push of priority 5 would meet, as nothing is pending.
+    /// Says what would keep back a push of priority 5, as nothing is pending.
     ///
     /// - `noSlot`: why no worker would take it.
     private func nothingPending(_ noSlot: String?, at now: Instant) -> String {
@@ -80,7 +80,7 @@ extension Reasoning {
         }
     }
 
-    /// What keeps it back besides, each in a sentence of its own.
+    /// Each further obstacle in a sentence of its own.
     private func besides(_ clauses: String?...) -> String {
         clauses.compactMap { $0 }.map { " Besides, \($0)." }.joined()
     }
@@ -97,7 +97,7 @@ extension Reasoning {
         }
     }
 
-    /// Until when what runs in the lane of pushes may run; nil when nothing does.
+    /// The wait for a task in the lane of pushes; nil if none is running.
     private var shortLaneWait: String? {
         self.running(in: .short).first.map { name, deadline in
             "for \(name) to end, which runs in the same lane and has until \(self.time(deadline))"
@@ -205,7 +205,7 @@ extension Reasoning {
         return moved > launchedAt ? "advanced to \(done) at \(self.time(moved))" : "has told of \(done)"
     }
 
-    private func waiting(_ task: BackgroundTask, until eligibleAt: Instant) -> String {
+    func waiting(_ task: BackgroundTask, until eligibleAt: Instant) -> String {
         let parameters = self.device.parameters
         let moment = self.time(eligibleAt)
         let beginning = "waits for its earliest beginning at \(moment)"
@@ -226,7 +226,7 @@ extension Reasoning {
         return "waits until \(moment)\(self.spacing(eligibleAt, .considerate))"
     }
 
-    private func laneWait(_ lane: Lane) -> String {
+    func laneWait(_ lane: Lane) -> String {
         let running = self.running(in: lane)
         guard lane != .continued else {
             return "until fewer than \(self.device.parameters.continuedMax) continued tasks of the device are "

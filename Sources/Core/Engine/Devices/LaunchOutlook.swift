@@ -1,0 +1,117 @@
+package import Policy
+
+/// Everything that keeps a launch back at a given time.
+///
+/// Of a push of priority 5 that comes now it says what a dry run of one is answered, and besides everything that the
+/// answer leaves out.
+package struct LaunchOutlook: Hashable, Sendable {
+    package let kind: LaunchKind
+    /// Every hold by the device's conditions and its topic, the deciding one first.
+    package let holds: [Hold]
+    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; may lie in the past.
+    package let eligibleAt: Instant
+    /// True if it waits for another wake of its lane, or is running itself.
+    package let isInFlight: Bool
+    package var takers: Takers
+    /// The moment.
+    package let now: Instant
+
+    /// The first obstacle: a hold, the missing slot included, or a wake in flight, or a time.
+    package enum Verdict: String, Sendable {
+        case ready, waiting, held, inFlight
+    }
+
+    package var verdict: Verdict {
+        if !self.holds.isEmpty { return .held }
+        if self.isInFlight { return .inFlight }
+        if self.eligibleAt > self.now { return .waiting }
+        return self.takers == .free ? .ready : .held
+    }
+
+    /// When it may launch, as far as nothing but time and what is in flight keeps it back.
+    package var answeredEligibleAt: Instant? {
+        switch self.verdict {
+        case .waiting, .inFlight: max(self.eligibleAt, self.now)
+        case .ready, .held: nil
+        }
+    }
+}
+
+extension DeviceSnapshot {
+    /// The outlook of a push of priority 5 that arrives at `now`, the moment of the snapshot.
+    package func outlook(at now: Instant) -> LaunchOutlook {
+        let priority = max(.considerate, self.state.pending?.priority ?? .passive)
+        let holds = Hold.ofPushes.filter {
+            self.state.conditions.holds($0, priority, criticalBattery: self.parameters.criticalBattery)
+        }
+        let isLaneTaken = self.tasks.contains { $0.isRunning && $0.task.kind.lane == .short }
+        return LaunchOutlook(
+            kind: .push,
+            holds: (self.isTopicPaused ? [.paused] : []) + holds,
+            eligibleAt: self.state.eligibleAt(priority, self.parameters),
+            isInFlight: self.state.inFlight != nil || isLaneTaken,
+            takers: self.pushTakers,
+            now: now
+        )
+    }
+}
+
+/// Everything that keeps a request of an identifier back.
+package struct TaskOutlook: Sendable {
+    package let name: String
+    /// True if its topic permits the identifier.
+    package let isPermitted: Bool
+    /// The request that waits, or else runs; nil for one that would be submitted now.
+    package let found: TaskSnapshot?
+    /// The request that is looked at: a refresh where there is none.
+    package let task: BackgroundTask
+    package var launch: LaunchOutlook
+    /// From when on processing tasks may launch by their interval.
+    package let processingFrom: Instant
+
+    /// The kind, name and resources that a stream must take to get it.
+    package var target: LaunchTarget {
+        LaunchTarget(kind: self.launch.kind, name: self.name, resources: self.found?.details.resources ?? [])
+    }
+}
+
+extension EmbeddedEngine {
+    /// The outlook of the request of this identifier, or of one that would be submitted now; the dispatcher adds the
+    /// streams that take it.
+    func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
+        let found = self.tasks(of: device).first { $0.name == name && $0.task.kind != .urlSession }
+        let (lanes, parameters) = (self.lanes(device), self.parameters(of: device))
+        let topic = self.devices[device].topic
+        let task =
+            found?.task
+            ?? BackgroundTask(
+                name: TaskName(rawValue: 0),
+                kind: .appRefresh,
+                needs: .network,
+                arrivedAt: self.now,
+                waitsSince: self.now,
+                arrival: .max
+            )
+        return TaskOutlook(
+            name: name,
+            isPermitted: self.configuration.permittedTasks.permits(name, topic: self.topics.name(topic)),
+            found: found,
+            task: task,
+            launch: LaunchOutlook(
+                kind: LaunchKind(task.kind),
+                holds: (self.isPaused(topic) ? [.paused] : []) + lanes.allHolds(task, at: self.now, parameters),
+                eligibleAt: lanes.eligibleAt(task, parameters),
+                isInFlight: found?.isRunning ?? false || lanes.isFull(task.kind.lane, parameters),
+                takers: .none,
+                now: self.now
+            ),
+            processingFrom: lanes.tasks.lastProcessing + lanes.processingInterval(parameters)
+        )
+    }
+}
+
+extension TaskSnapshot {
+    package var isRunning: Bool {
+        if case .running = self.state { true } else { false }
+    }
+}

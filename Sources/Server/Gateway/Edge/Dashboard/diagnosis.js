@@ -1,0 +1,34 @@
+// Everything that the launch of a push depends on now, with the command that mends what is amiss.
+
+import { request } from "./api.js";
+import { badge, el, fill } from "./dom.js";
+
+export const verdicts = {
+  ready: "A push that comes now launches at once.", waiting: "A push that comes now waits for its time.",
+  held: "A push that comes now is held back.", inFlight: "A push that comes now waits for what is in flight.",
+  unregistered: "A push that comes now is refused.",
+};
+
+export class DiagnosisPanel {
+  // - path: the device's.
+  constructor(path) {
+    this.path = `${path}/diagnosis`;
+    this.hint = el("p", { class: "hint" });
+    this.list = el("ul", { class: "checks" });
+    this.node = el("section", { class: "panel", "aria-labelledby": "diagnosis-title" },
+      el("h2", { id: "diagnosis-title" }, "Checks"), this.hint, this.list);
+  }
+
+  async load() {
+    const { verdict, checks } = await request("GET", this.path);
+    this.verdict = verdict;
+    fill(this.hint, verdicts[verdict] ?? verdict);
+    fill(this.list, checks.map((check) => this.check(check)));
+  }
+
+  check({ check, ok, detail, remedy }) {
+    return el("li", {},
+      el("span", { class: "row" }, badge(ok ? "ok" : "not ok", ok ? "good" : "bad"), el("b", {}, check)),
+      el("span", {}, detail), remedy ? el("code", {}, remedy) : null);
+  }
+}

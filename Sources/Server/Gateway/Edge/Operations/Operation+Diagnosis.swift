@@ -1,0 +1,67 @@
+import Engine
+import Policy
+package import Wire
+
+extension Operation {
+    package static let diagnoseDevice = Operation(
+        "diagnoseDevice",
+        .get,
+        "/v1/devices/{token}/diagnosis",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        let task = try DiagnosisQuery(call.query).task
+        return .asked(.diagnosis(try call.device(), task: task))
+    }
+}
+
+// MARK: - At the engine
+
+extension EngineWork {
+    /// What the launch of a push to a device, or of a request of it, depends on, and how that is.
+    ///
+    /// - Parameter task: the identifier; nil for a push.
+    package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {
+        EngineWork(reading: device) { reach, device in
+            let snapshot = reach.workspace.snapshot(device.index)
+            let topic = reach.engine.topic(of: device.index)
+            var outlook = task.map { reach.dispatcher.outlook(ofTask: $0, device.index) }
+            if let takers = outlook?.launch.takers {
+                outlook?.launch.takers = reach.workspace.takersShown(takers, topic)
+            }
+            let diagnosis = Diagnosis(
+                device: snapshot,
+                task: outlook,
+                webhook: reach.room.webhooks[snapshot.topic],
+                workers: reach.workspace.workerCounts(topic),
+                now: reach.engine.now,
+                offset: reach.workspace.offset
+            )
+            var writer = JSONWriter()
+            diagnosis.write(to: &writer)
+            return .outcome(.json(writer))
+        }
+    }
+}
+
+// MARK: - Query
+
+/// The query of a diagnosis: nothing, or `task=<identifier>`.
+package struct DiagnosisQuery {
+    /// The identifier of the request that is asked about; nil for a push.
+    package private(set) var task: String?
+
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    package init(_ query: ByteView) throws(APIError) {
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            guard parameter.name == "task" else {
+                throw parameter.unknown(among: ["task"], "a diagnosis takes task alone")
+            }
+            guard IdentifierPattern.isIdentifier(parameter.value.utf8) else { throw .badTaskIdentifier }
+            self.task = parameter.value
+        }
+    }
+}

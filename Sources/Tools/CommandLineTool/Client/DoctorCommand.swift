@@ -1,0 +1,76 @@
+import HTTPClient
+package import Wire
+
+extension CommandDefinition {
+    package static let doctor = CommandDefinition(
+        "doctor",
+        "check everything that the launch of a push or a task depends on",
+        arguments: [
+            ArgumentDefinition("DEVICE", "the device token, hexadecimal"),
+            ArgumentDefinition("TASK", "the identifier of a task; a push is checked without it", count: 0...1),
+        ],
+        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        example: "wakegate doctor 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe com.example.refresh",
+        notes: [
+            """
+            It says what would become of a push of priority 5 that came now, or of the request of TASK: of the one that
+            waits or runs, or else of an app refresh. Below each check that is not ok stands the command that mends it.
+            The exit status is 1 when something but time keeps the launch back, and 0 otherwise.
+            """
+        ],
+        run: DoctorCommand.run
+    )
+}
+
+/// `wakegate doctor`.
+package enum DoctorCommand {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let response = try parsed.ask("GET", self.path(parsed))
+        let status = try self.status(GatewayAnswer.object(response))
+        _ = try parsed.show(response) { self.text($0) }
+        return status
+    }
+
+    package static func path(_ parsed: ParsedCommand) -> String {
+        let task = parsed.arguments.dropFirst().first.map { "?task=\(URLPath.component($0))" } ?? ""
+        return "/v1/devices/\(URLPath.component(parsed.arguments[0]))/diagnosis\(task)"
+    }
+
+    /// The exit status: 1 when something but time keeps the launch back.
+    package static func status(_ diagnosis: JSONValue) -> Int32 {
+        ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "") ? 0 : 1
+    }
+
+    /// The verdict, and a line for each check, with its remedy in the next one.
+    package static func text(_ diagnosis: JSONValue) -> String {
+        let checks = diagnosis["checks"]?.elements ?? []
+        let width = checks.compactMap { $0["check"]?.text?.count }.max() ?? 0
+        var text = TerminalText.harmless(self.verdict(diagnosis)) + "\n\n"
+        for check in checks {
+            let isOK = check["ok"] == .bool(true)
+            let name = check["check"]?.text ?? "-"
+            let padding = String(repeating: " ", count: width - name.count)
+            let start = "\(isOK ? "ok    " : "not ok")  \(name)\(padding)  "
+            text += TerminalText.harmless(start + (check["detail"]?.text ?? "")) + "\n"
+            guard let remedy = check["remedy"]?.text else { continue }
+            text += TerminalText.harmless(String(repeating: " ", count: start.count) + remedy) + "\n"
+        }
+        return text
+    }
+
+    private static func verdict(_ diagnosis: JSONValue) -> String {
+        let subject = diagnosis["task"]?.text ?? "a push of priority 5"
+        let place = "\(diagnosis["device"]?.text ?? "-") of \(diagnosis["topic"]?.text ?? "-")"
+        let until = diagnosis["eligibleAt"]?.number.map { " \(TimeText.instant($0))" }
+        let word =
+            switch diagnosis["verdict"]?.text {
+            case "ready": "would launch now"
+            case "waiting": "waits until\(until ?? " later")"
+            case "held": "is held back"
+            case "inFlight": "waits for what is in flight"
+            case "unregistered": "would be refused"
+            case let other: other ?? "-"
+            }
+        return "\(subject) to \(place) \(word)"
+    }
+}

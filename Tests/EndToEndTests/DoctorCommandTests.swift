@@ -1,0 +1,36 @@
+import Foundation
+import Testing
+
+@Suite("wakegate doctor, and the route behind it", .serialized, .timeLimit(.minutes(15)))
+struct DoctorCommandTests {
+    private let token = String(repeating: "d0", count: 32)
+    private let topic = "com.example.doctor"
+
+    @Test("What keeps a push back is named with the commands that mend it, which then do")
+    func doctor() throws {
+        let gateway = try RunningGateway()
+        let unknown = try gateway.wakegate("doctor", self.token)
+        #expect(unknown.status == 1 && unknown.errors.contains("UnknownDevice"), "\(unknown.errors)")
+        #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+        #expect(try gateway.wakegate("device", "conditions", self.token, "network=false").status == 0)
+        var answer = try gateway.wakegate("doctor", self.token)
+        #expect(answer.status == 1, "\(answer.errors)")
+        #expect(answer.output.hasPrefix("a push of priority 5 to \(self.token) of \(self.topic) is held back\n"))
+        let remedy = "wakegate device conditions \(self.token) network=true\n"
+        for text in ["ok      registered", "not ok  handler", "wakegate worker --topic \(self.topic) --", remedy] {
+            #expect(answer.output.contains(text), "\(answer.output)")
+        }
+        #expect(try gateway.wakegate("device", "conditions", self.token, "network=true").status == 0)
+        let worker = try gateway.curlWorker(topic: self.topic)
+        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        answer = try gateway.wakegate("doctor", self.token)
+        #expect(answer.status == 0 && !answer.output.contains("not ok"), "\(answer.output)")
+        answer = try gateway.wakegate("doctor", self.token, "com.example.refresh")
+        #expect(answer.status == 1 && answer.output.contains("--task com.example.refresh"), "\(answer.output)")
+        let diagnosis = try gateway.admin("/v1/devices/\(self.token)/diagnosis?task=com.example.refresh")
+        #expect(diagnosis.value("verdict") as? String == "held" && diagnosis.value("kind") as? String == "appRefresh")
+        #expect(try gateway.admin("/v1/devices/\(self.token)/diagnosis?tsk=a").reason == "BadQuery")
+        #expect(try gateway.admin("/v1/devices/\(self.token)/diagnosis?task=a%20b").reason == "BadTaskRequest")
+        withExtendedLifetime(worker) {}
+    }
+}
