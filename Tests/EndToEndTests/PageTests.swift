@@ -13,7 +13,7 @@ struct PageTests {
 
     @Test(
         "Each block of an article runs as it stands and prints what is shown below it",
-        arguments: ["APNsClients", "Configuration", "ContinuousIntegration", "UpgradingAndRollback"]
+        arguments: ["APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback"]
     )
     func article(name: String) throws {
         try self.run("\(Self.articles)/\(name).md")

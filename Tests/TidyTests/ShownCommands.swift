@@ -14,7 +14,9 @@ enum ShownCommands {
     /// The tests that run the commands of a page, all of them but for those that are listed as not run.
     static let runners: [String: [String]] = {
         let pages = [
-            "PageTests": ["APNsClients", "Configuration", "ContinuousIntegration", "UpgradingAndRollback"],
+            "PageTests": [
+                "APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback",
+            ],
             "ArticleTests": [
                 "BackgroundTasks", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways", "SizingACluster",
                 "Reloading", "Transfers", "Webhooks",

@@ -218,8 +218,11 @@ def main():
         "sudo": 'exec "$@"',
         # What would be built is built: `deploy/build` and its like find it where they look for it.
         "swift": building,
-        # As after `pip install` of the library: two of them need an environment of their own.
+        # As after `pip install` of the library: some of them need an environment of their own.
         "python3": f'case "$1" in *aapns*) name=venv-aapns ;; *pyapns2*) name=venv-pyapns2 ;; *) name=venv ;; esac\n'
+        'case "$1" in -m | news_worker.py) name=venv-python ;; esac\n'
+        f'[ $name != venv-python ] || export PYTHONPATH="{root}/deploy/python"\n'
+        '[ "$2" != pytest ] || set -- "$@" -p wakegate.pytest_plugin\n'
         f'exec "{root}/.build/$name/bin/python" "$@"',
     }.items():
         with open(os.path.join(shims, name), "w", encoding="utf-8") as file:

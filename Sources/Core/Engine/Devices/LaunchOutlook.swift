@@ -1,4 +1,5 @@
 package import Policy
+import Wire
 
 /// Everything that keeps a launch back at a given time.
 ///
