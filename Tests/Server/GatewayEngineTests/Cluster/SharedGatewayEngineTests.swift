@@ -258,6 +258,31 @@ struct SharedGatewayEngineTests {
         #expect(reply.word == "ServiceUnavailable" && refused.count == 1)
     }
 
+    @Test("A test push beyond its operator's topics makes no topic, nor does any push while the gateway shuts down")
+    func refusedTopics() throws {
+        let scene = ScriptedScene()
+        scene.attach(topics: [EngineRig.topicName(0)])
+        let stranger = try Caller.ofTopics([1])
+        let rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
+        _ = scene.heard { requests in
+            requests.caller = stranger
+            requests.testPush(1, 1, topic: 3)
+        }
+        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
+        guard case .answer(1, let outcome)? = scene.heard({ _ in }).first else {
+            throw RigFailure("the test push is not answered")
+        }
+        #expect(outcome.reason == "UnknownTopic")
+        _ = scene.heard { $0.drain() }
+        _ = scene.heard { requests in
+            requests.push(2, 2, topic: 4)
+            requests.testPush(3, 3, topic: 5)
+        }
+        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
+        #expect(Set(scene.heard { _ in }.compactMap(\.answered)) == [2, 3])
+        #expect(scene.store.topicsAsked.isEmpty)
+    }
+
     @Test("However many commands wait, locked rows are looked at in between")
     func lockedLanes() throws {
         let scene = ScriptedScene()
@@ -435,10 +460,9 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
-    @Test("Conditions whose read failed are told after a later one, and failures do not follow one another at once")
-    func conditionsAgain() throws {
+    /// A gateway with a stream that hears of conditions, and the row of device 1.
+    private static func sceneWithDevice() throws -> (ScriptedScene, LoadedDevices) {
         let scene = ScriptedScene()
-        let device = EngineRig.token(1)
         scene.attach(topics: [EngineRig.topicName(0)])
         _ = scene.heard { $0.push(2, 1) }
         var rows = LoadedDevices(now: Instant(milliseconds: 5000), wall: 1_700_000_000_000, devices: [], hasMore: false)
@@ -446,9 +470,45 @@ struct SharedGatewayEngineTests {
         scene.store.replies.append(.loaded(push, rows))
         _ = scene.heard { _ in }
         rows.devices = scene.store.written
-        #expect(rows.devices.map(\.token) == [device])
+        #expect(rows.devices.map(\.token) == [EngineRig.token(1)])
         scene.store.replies.append(.committed(push, endedElsewhere: []))
         _ = scene.heard { $0.subscribe(3, slots: 1, reportsConditions: true) }
+        return (scene, rows)
+    }
+
+    @Test("A row that can never be read is given up, and what streams are owed of others is read then")
+    func conditionsGivenUp() throws {
+        let (scene, rows) = try Self.sceneWithDevice()
+        let (good, bad, topic) = (EngineRig.token(1), EngineRig.token(2), TopicIndex(rawValue: 0))
+        // The stream does not read while the device changes: it is owed that later, when no row is in memory.
+        _ = scene.heard { $0.pauseStream(3, true) }
+        scene.store.replies.append(.told(.conditions(good, topic)))
+        _ = scene.heard { _ in }
+        scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [good]).last), rows))
+        #expect(scene.heard { _ in }.isEmpty)
+        scene.store.replies.append(.told(.conditions(bad, topic)))
+        _ = scene.heard { _ in }
+        let readsBefore = scene.store.reads(of: [good]).count
+        for failure in 1...9 {
+            let reads = scene.store.reads(of: [bad])
+            #expect(reads.count == failure)
+            let refusal = ClusterFailure.refused(StoreError(message: "The row is damaged."))
+            scene.store.replies.append(.failed(try #require(reads.last), refusal))
+            _ = scene.heard { if failure == 1 { $0.pauseStream(3, false) } }
+            #expect(scene.store.reads(of: [good]).count == readsBefore, "not before failure \(failure) and its pause")
+            _ = scene.wait(milliseconds: min(1000 << Int64(failure - 1), 32_000))
+        }
+        #expect(scene.store.reads(of: [bad]).count == 9, "it is given up")
+        #expect(scene.store.reads(of: [good]).count == readsBefore + 1)
+        scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [good]).last), rows))
+        let told = scene.heard { _ in }.count { if case .conditions = $0 { true } else { false } }
+        #expect(told == 1)
+    }
+
+    @Test("Conditions whose read failed are told after a later one, and failures do not follow one another at once")
+    func conditionsAgain() throws {
+        let (scene, rows) = try Self.sceneWithDevice()
+        let device = EngineRig.token(1)
         let before = scene.store.reads(of: [device]).count
         scene.store.replies.append(.told(.conditions(device, TopicIndex(rawValue: 0))))
         _ = scene.heard { _ in }

@@ -215,7 +215,7 @@ extension SharedGatewayEngine {
             switch command.work {
             case .push(let queued):
                 queued.read { push in
-                    guard !push.isDryRun, self.configuration.openRegistration, self.engine.find(push.token) == nil,
+                    guard !push.isDryRun, self.registersByPush, self.engine.find(push.token) == nil,
                         added.insert(push.token).inserted
                     else { return }
                     note(push.topic, push.token)
@@ -223,6 +223,7 @@ extension SharedGatewayEngine {
             case .request(let request):
                 guard case .row(.device(let token)) = request.work.rows else { continue }
                 if let topic = request.work.newTopic,
+                    topic.name.withByteView({ request.caller.reaches($0.string) }),
                     self.mayBeNew(token, topic, &added, wasRemoved: removed.contains(token))
                 {
                     topic.name.withByteView { note($0, token) }
@@ -236,6 +237,9 @@ extension SharedGatewayEngine {
         return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
     }
 
+    /// Whether a push makes a device that is not there.
+    private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
+
     /// Whether a device may come to be of a topic that is to be there then.
     ///
     /// - Parameter wasRemoved: whether a request before it removes the device.
@@ -247,7 +251,7 @@ extension SharedGatewayEngine {
     ) -> Bool {
         let device = self.engine.find(token)
         if topic.isOfPush {
-            return self.configuration.openRegistration && device == nil && added.insert(token).inserted
+            return self.registersByPush && device == nil && added.insert(token).inserted
         }
         if wasRemoved { return true }
         guard added.insert(token).inserted else { return false }
