@@ -111,6 +111,21 @@ struct DeviceLockTests {
         #expect(DeviceLocks.report([:]).isEmpty)
     }
 
+    @Test("An answer names the session to operators of every topic alone")
+    func refusals() throws {
+        let (rig, _, _) = try self.scene(devices: 2, locked: 2)
+        let ofTopic = try Caller.ofTopics([0])
+        rig[0].step { requests in
+            requests.unregister(100, 1)
+            requests.caller = ofTopic
+            requests.unregister(101, 2)
+        }
+        rig.wait(seconds: 8)
+        #expect(rig[0].answer(100) == "503 ServiceUnavailable" && rig[0].answer(101) == "503 ServiceUnavailable")
+        #expect(rig[0].text(100).contains("PostgreSQL (pid 2, application simulation"))
+        #expect(rig[0].text(101).contains("wakegate_cluster_locked_devices") && !rig[0].text(101).contains("pid 2"))
+    }
+
     @Test("A session is named by process and application, whatever it runs; only the log has its last query")
     func names() {
         let holders = (1...2).map { LockHolder(pid: 7, application: "psql", queryStart: $0 * 60_000) }

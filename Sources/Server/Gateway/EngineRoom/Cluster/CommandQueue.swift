@@ -225,8 +225,8 @@ extension CommandQueue {
             guard !commands.isEmpty else { continue }
             while let command = self.lanes[place].commands.popFirst() { commands.append(command) }
             self.locked.used(place, at: now)
-            let row = self.lanes[place].row
-            taken += commands.map { OverdueCommand(command: $0, row: row) }
+            let (row, holder) = (self.lanes[place].row, self.locked.holder(place))
+            taken += commands.map { OverdueCommand(command: $0, row: row, holder: holder) }
         }
         self.count -= taken.count
         for overdue in taken { self.ends.ended(overdue.command.number) }
@@ -277,6 +277,14 @@ private struct EndedCommands {
 struct OverdueCommand {
     let command: QueuedCommand
     let row: RequestedRow
+    /// The session with the lock, if it is known.
+    let holder: LockHolder?
+
+    /// Whether an operator of every topic asked, who may know the sessions of the database.
+    var isOfOperator: Bool {
+        guard case .request(let request) = self.command.work else { return false }
+        return request.caller.role == .operator && request.caller.topics == .all
+    }
 }
 
 /// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by their places.
@@ -321,6 +329,9 @@ struct LockedLanes {
         for lock in self.locks.values where lock.since <= moment { holders[lock.holder, default: 0] += 1 }
         return holders
     }
+
+    /// The session with the lock of a lane, if it is known.
+    func holder(_ place: Int) -> LockHolder? { self.locks[place]?.holder }
 
     func lanes(before moment: Int64) -> [Int] {
         self.locks.filter { $0.value.since <= moment }.keys.sorted()

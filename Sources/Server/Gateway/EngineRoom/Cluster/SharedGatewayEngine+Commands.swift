@@ -139,7 +139,10 @@ extension SharedGatewayEngine: StoredEngine {
         let boot = self.clock.boot
         let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
         guard !overdue.isEmpty else { return }
-        self.refuse(overdue.map(\.command), self.workspace(failed: .lockedDevice))
+        self.refuse(overdue.filter { !$0.isOfOperator }.map(\.command), self.workspace(failed: .lockedDevice))
+        for command in overdue where command.isOfOperator {
+            self.refuse([command.command], self.workspace(failed: .lockedDevice(by: command.holder)))
+        }
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 

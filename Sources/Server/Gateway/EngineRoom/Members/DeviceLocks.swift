@@ -72,4 +72,13 @@ extension StoreError {
         message: "Another session of PostgreSQL has locked this device's row. The gateway's log (devicesLocked) and "
             + "its metric wakegate_cluster_locked_devices name the session. End its transaction."
     )
+
+    /// The same for an operator, who reads the name of the session.
+    static func lockedDevice(by holder: LockHolder?) -> StoreError {
+        guard let holder else { return .lockedDevice }
+        let session = DeviceLocks(holder: holder, deviceCount: 1).sessionAndQuery
+        return StoreError(
+            message: "Another session of PostgreSQL (\(session)) has locked this device's row. End its transaction."
+        )
+    }
 }
