@@ -466,4 +466,30 @@ final class TransferFaultTests: TransferScene {
         #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
         #expect(try faulty.sum() == TransferServer.sha256(file))
     }
+
+    // MARK: Followers
+
+    @Test("A stream of events too many of one user is refused with the limit's name, and who leaves makes room")
+    func followers() throws {
+        let agent = try RunningTransferAgent(nil, ["--set", "limits.followers=2"])
+        #expect(try agent.transfer("session", Self.session).status == 0)
+        let path = "http://localhost/v1/sessions/\(Self.session)/events"
+        let options = ["--silent", "--no-buffer", "--unix-socket", "\(agent.folder.path)/agent.sock"]
+        func follow() throws -> ChildProcess { try ChildProcess("curl", options + [path]) }
+        let followers = [try follow(), try follow()]
+        for follower in followers { #expect(try follower.line() == "event: state") }
+        let refused = try ChildProcess.run("curl", options + ["--write-out", "%{http_code}", path]).output
+        #expect(refused.contains("TooManyStreams") && refused.contains("limits.followers"), "\(refused)")
+        #expect(refused.hasSuffix("429"), "\(refused)")
+        #expect(try agent.status()["outbox"] != nil, "others are answered")
+        followers[0].send(SIGKILL)
+        _ = try followers[0].finish()
+        // The agent may not have seen yet that it has left.
+        for _ in 0..<100 {
+            let next = try follow()
+            if try next.line() == "event: state" { return next.send(SIGKILL) }
+            usleep(20_000)
+        }
+        Issue.record("who has left makes no room")
+    }
 }

@@ -136,13 +136,13 @@ struct BackgroundSessionTests {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
         let words = String(repeating: "Do this. ", count: 4000)
-        try await agent.answer("GET", "/events", 429, #"{"reason":"TooManyFollowers","message":"\#(words)"}"#)
+        try await agent.answer("GET", "/events", 429, #"{"reason":"TooManyStreams","message":"\#(words)"}"#)
         let error = await #expect(throws: BackgroundTransferError.self) {
             var events = session.events.makeAsyncIterator()
             _ = try await events.next()
         }
         #expect(error?.code == .refused)
-        #expect(error?.message == "the agent answered 429 TooManyFollowers: \(words)")
+        #expect(error?.message == "the agent answered 429 TooManyStreams: \(words)")
     }
 
     @Test("Where no agent listens the error names the socket and how to start one")
