@@ -77,6 +77,17 @@ struct ListingTests {
         #expect(scene.heard { self.list(35, topic: 0, of: $0) }.count == 1)
     }
 
+    @Test("However many ask for counts while the database gives none, no more are kept than commands of devices")
+    func counts() throws {
+        let scene = self.scene()
+        let heard = scene.heard { requests in for number in 1...65_537 { requests.statistics(number) } }
+        // The sample of a second is one of the questions.
+        #expect(heard.compactMap(\.answered) == [65_536, 65_537])
+        guard case .answer(_, let outcome)? = heard.first else { throw RigFailure("no question is answered") }
+        #expect(outcome.status == 503)
+        #expect(scene.heard { $0.statistics(65_538) }.count == 1)
+    }
+
     @Test("A list is ended after 30 seconds, and the answer names the limit and a remedy")
     func deadline() throws {
         let scene = self.scene()

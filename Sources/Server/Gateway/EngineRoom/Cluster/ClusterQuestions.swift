@@ -25,6 +25,8 @@ struct ClusterQuestions {
 
     var isEmpty: Bool { self.waiting.isEmpty && self.open == nil }
 
+    var count: Int { self.waiting.count + (self.open?.questions.count ?? 0) }
+
     /// Whether the sample of a second is asked for.
     var hasSample: Bool {
         self.waiting.contains { $0.request == nil } || self.open?.questions.contains { $0.request == nil } ?? false

@@ -42,7 +42,9 @@ extension SharedGatewayEngine: StoredEngine {
             guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
             self.queue.append(.request(request), self.row(row))
         case .reading(let device): self.ask(request, device)
-        case .counts(let topics): self.ask(request, topics)
+        case .counts(let topics):
+            guard self.questions.count < CommandQueue.pushesMax else { return self.refuse(request) }
+            self.ask(request, topics)
         case .list(let subject):
             guard self.listings.count < DeviceListing.countMax else {
                 return self.stage.answer(request.reply, .refused(.tooManyLists(limit: DeviceListing.countMax)))
