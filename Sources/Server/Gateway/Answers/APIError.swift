@@ -292,8 +292,8 @@ extension APIError {
         APIError(
             503,
             "ServiceUnavailable",
-            "The gateway reads \(limit) lists of devices or of what waits from the database at a time, and as many are "
-                + "unfinished; ask again when one has been answered, and for less: one topic, or a smaller page."
+            "The gateway reads at most \(limit) lists from the database at a time, and as many are unfinished. Send "
+                + "this again when one has been answered, and ask for less: one topic, or a smaller page."
         )
     }
 

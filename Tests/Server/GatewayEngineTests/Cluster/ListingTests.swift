@@ -66,8 +66,8 @@ struct ListingTests {
         #expect(outcome.status == 503)
         var text = JSONWriter()
         outcome.write(to: &text)
-        #expect(text.buffer.view.string.contains("reads 32 lists"), "\(text.buffer.view.string)")
-        #expect(text.buffer.view.string.contains("ask again when one has been answered"))
+        #expect(text.buffer.view.string.contains("at most 32 lists"), "\(text.buffer.view.string)")
+        #expect(text.buffer.view.string.contains("again when one has been answered"))
         scene.store.replies.append(self.nothing(scene.store.reads[0].number, upTo: nil))
         guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
             throw RigFailure("the first list is not answered")

@@ -171,7 +171,7 @@ struct DeviceQuestions {
 struct DeviceListing {
     /// The rows of one piece.
     private static let rowsMax = 256
-    /// How many may be unfinished: each keeps the rows that will stand in it, more than a thousand at most.
+    /// The most unfinished lists: each keeps the rows of its answer, which may be more than a thousand.
     static let countMax = 32
     /// The longest time that a list may take, in milliseconds.
     static let timeout: Int64 = 30_000
