@@ -46,8 +46,8 @@ struct PushReasoningTests {
             Condition(
                 name: "restricted",
                 what: "background refresh is restricted, which the user of the device cannot change",
-                end: "the restriction (parental controls, or a profile of an administrator) is lifted and it is reported "
-                    + "as available"
+                end: "the restriction (parental controls, or a profile of an administrator) is lifted and it is "
+                    + "reported as available"
             ) { $0.backgroundRefresh = .restricted },
             Condition(name: "network", what: "the device has no network", end: "it reports one") {
                 $0.network = false
