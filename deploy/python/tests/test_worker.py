@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, AsyncIterator, Callable, Dict, List, Optional
+from typing import Any, AsyncIterator, Callable, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -147,6 +147,38 @@ def test_a_handler_keeps_its_wake_alive(wakegate: WakeGate) -> None:
             assert await asyncio.to_thread(wakegate.outcome, pushed.apns_id) == "completed"
 
     asyncio.run(play())
+
+
+def test_many_wakes_leave_nothing_behind(wakegate: WakeGate) -> None:
+    worker = Worker(wakegate.url, topic=TOPIC, ca=wakegate.ca, slots=4)
+
+    @worker.push
+    async def handle(push: Push) -> Result:
+        return Result.NEW_DATA
+
+    def handled(count: int) -> None:
+        for number in range(count):
+            wakegate.push(f"{number:032x}", topic=TOPIC)
+        done = lambda: wakegate.ask("GET", "/v1/topics")["topics"][0]["inFlight"] == 0  # noqa: E731
+        eventually(done, "results")
+
+    async def held() -> Tuple[int, int]:
+        """Returns the numbers of open files and of tasks once every answer has arrived."""
+        assert worker._session is not None
+        while worker._session.wakes or worker._session._jobs:
+            await asyncio.sleep(0.02)
+        return len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks())
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            await asyncio.to_thread(handled, 50)
+            before = await held()
+            await asyncio.to_thread(handled, 500)
+            assert await held() == before
+
+    asyncio.run(play())
+    results = wakegate.ask("GET", "/v1/stats")["wakes"]["results"]
+    assert (results["newData"], results["lost"]) == (550, 0)
 
 
 PROGRAM = """
