@@ -42,38 +42,6 @@ struct AppStateTests {
         #expect(worker.process.errors.components(separatedBy: "appState is not reported").count == 2)
     }
 
-    @Test("A machine without logind, whose state is garbage, or whose logind is silent works as any other")
-    func nothing() throws {
-        let gateway = try RunningGateway()
-        try self.register(gateway)
-        try self.conditions(gateway, "appState=active")
-        try self.battery(gateway)
-        let worker = try self.worker(gateway, ["--report-app-state", "--report-conditions"])
-        try worker.says("appState is not reported: the system bus, over which logind is asked, cannot be reached")
-        try gateway.eventually("a battery") { try self.known(gateway, "batteryLevel") as? Double == 0.42 }
-        // What the caller said stands.
-        #expect(try self.known(gateway, "appState") as? String == "active")
-        let bus = try self.bus(gateway, ["start", "come", "nothing"])
-        try gateway.eventually("a question") { try bus.asked() > 0 }
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
-        #expect(try self.known(gateway, "appState") as? String == "active")
-    }
-
-    @Test("A worker that is not to report it asks nobody, and stays in the background")
-    func unasked() throws {
-        let gateway = try RunningGateway()
-        let bus = try self.bus(gateway)
-        try bus.tell("active")
-        try self.battery(gateway)
-        _ = try self.worker(gateway, ["--report-conditions"])
-        try gateway.eventually("a battery") { try self.known(gateway, "batteryLevel") as? Double == 0.42 }
-        #expect(try self.known(gateway, "appState") as? String == "background")
-        #expect(try bus.asked() == 0)
-        let ended = try gateway.wakegate("worker", "--topic", self.topic, "--report-app-state", "--", "true")
-        #expect(ended.status == 64 && ended.errors.contains("--report-app-state does not know which device"))
-    }
-
     @Test("A caller of the SDK who says appState is taken at their word, whatever logind says then")
     func caller() throws {
         let gateway = try RunningGateway()
@@ -102,26 +70,14 @@ struct AppStateTests {
 
     private func root(_ gateway: RunningGateway) -> URL { gateway.folder.appendingPathComponent("machine") }
 
-    private func bus(_ gateway: RunningGateway, _ commands: [String] = ["start", "come"]) throws -> LoginBus {
-        try self.register(gateway)
-        return try LoginBus(root: self.root(gateway), commands)
-    }
-
-    private func register(_ gateway: RunningGateway) throws {
+    private func bus(_ gateway: RunningGateway) throws -> LoginBus {
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
+        return try LoginBus(root: self.root(gateway))
     }
 
     private func conditions(_ gateway: RunningGateway, _ conditions: String...) throws {
         for condition in conditions {
             #expect(try gateway.wakegate("device", "conditions", self.token, condition).status == 0)
-        }
-    }
-
-    private func battery(_ gateway: RunningGateway) throws {
-        let folder = self.root(gateway).appendingPathComponent("sys/class/power_supply/BAT0")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        for (name, text) in [("type", "Battery"), ("status", "Discharging"), ("capacity", "42")] {
-            try Data("\(text)\n".utf8).write(to: folder.appendingPathComponent(name))
         }
     }
 

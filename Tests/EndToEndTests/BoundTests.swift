@@ -64,7 +64,7 @@ struct CredentialBoundTests {
         let certificate = try authority.issue("/CN=crowd/UID=\(self.topic)")
         let other = try authority.issue("/CN=other/UID=\(self.topic)")
         func connection(_ certificate: String, _ device: String) throws -> ChildProcess {
-            let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+            let file = RunningGateway.client("goaway.py")
             let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(device)"]
             return try ChildProcess(RunningGateway.python, arguments)
         }
@@ -97,7 +97,7 @@ struct CredentialBoundTests {
         try asking.useKey("KEY0000002", topic: self.topic)
         let gateway = asking.gateway
         func client(_ device: String, _ proof: String) throws -> ChildProcess {
-            let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_frames.py").path
+            let file = RunningGateway.client("push_frames.py")
             let settings: [String: Any] = [
                 "topic": self.topic, "batches": [[device]], "proof": proof, "until": "end",
             ]

@@ -44,7 +44,7 @@ struct CertificateTests {
     }
 
     private func connection(_ gateway: RunningGateway, _ certificate: String) throws -> ChildProcess {
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let file = RunningGateway.client("goaway.py")
         let arguments = [file, gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(self.device)"]
         return try ChildProcess(RunningGateway.python, arguments)
     }
@@ -83,18 +83,6 @@ struct CertificateTests {
         }
         // Beside a certificate a token is not looked at.
         #expect(try self.push(gateway, good, token: "a.b.c") == "200")
-    }
-
-    @Test("A certificate that lists several topics pushes for each of them, named")
-    func several() throws {
-        let gateway = try self.gateway()
-        let topics = [(topic: Self.topic, kind: "app"), (topic: "\(Self.topic).voip", kind: "voip")]
-        let file = try self.authority.issue(Self.subject, extensions: TestAuthority.extensions(topics: topics))
-        #expect(try self.push(gateway, file) == "400 MissingTopic")
-        #expect(try self.push(gateway, file, topic: Self.topic) == "200")
-        let other = String(repeating: "03", count: 32)
-        #expect(try self.push(gateway, file, topic: "\(Self.topic).voip", type: "voip", device: other) == "200")
-        #expect(try self.push(gateway, file, topic: "\(Self.topic).complication") == "400 TopicDisallowed")
     }
 
     @Test("Whoever shows neither certificate nor token is refused, and so is a token that no key can be known for")

@@ -98,36 +98,6 @@ struct CommandTests {
         #expect(gone.integer("timestamp") != nil)
     }
 
-    @Test("JSON that a command writes has escapes for what a terminal would obey, and says the same")
-    func escapedJSON() throws {
-        let folder = FileManager.default.temporaryDirectory
-        let name = "a\u{9B}2J\u{202E}\u{2066}\u{85}\u{E0041}ü"
-        let push = #"{"t": 0, "device": "\#(name)", "push": {"apnsID": "p1", "priority": 5}}"#
-        let line = ["simulate", "-"]
-        let ended = try ChildProcess.run(RunningGateway.program, line, input: push + "\n", folder: folder)
-        #expect(ended.status == 0, "\(ended.errors)")
-        #expect(ended.output.contains(#""a\u009b2J\u202e\u2066\u0085\udb40\udc41ü""#), "\(ended.output)")
-        let first = try #require(ended.output.split(separator: "\n").first)
-        let object = try JSONSerialization.jsonObject(with: Data(first.utf8)) as? [String: Any]
-        #expect(object?["device"] as? String == name)
-        let refused = try ChildProcess.run(RunningGateway.program, ["push", "\(name)"], folder: folder)
-        #expect(refused.status != 0)
-        #expect(!refused.errors.unicodeScalars.contains { "\u{9B}\u{202E}\u{2066}".unicodeScalars.contains($0) })
-    }
-
-    @Test("Without a gateway, a command names the address it tried and the remedy")
-    func unreachable() throws {
-        let folder = FileManager.default.temporaryDirectory
-        let ended = try ChildProcess.run(
-            RunningGateway.program,
-            ["stats", "--gateway", "http://127.0.0.1:1"],
-            folder: folder
-        )
-        #expect(ended.status == 1)
-        #expect(ended.errors.contains("127.0.0.1:1"))
-        #expect(ended.errors.contains("wakegate dev"))
-    }
-
     /// A `wakegate worker` that runs a shell script; it has been subscribed when this returns.
     private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
         let worker = try ChildProcess(

@@ -263,9 +263,12 @@ struct DashboardTests {
             folder: folder.path,
             scenes: scenes
         )
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/dashboard.py").path
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
+        return try ChildProcess(
+            RunningGateway.python,
+            [RunningGateway.client("dashboard.py"), text],
+            isInputOpen: true
+        )
     }
 
     private func scene(_ browser: ChildProcess, _ name: String) throws -> [String] {

@@ -64,7 +64,7 @@ struct DocumentationTests {
             ("wakegate serve --config \(file) --chec", "serve --config \(file) --check"),
             ("wakegate worker --topic t -- printen", "worker --topic t -- printenv"),
         ]
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/completions.py").path
+        let script = RunningGateway.client("completions.py")
         let ended = try ChildProcess.run("python3", [script, shell, RunningGateway.program] + lines.map(\.0))
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.split(separator: "\n").map(String.init) == lines.map(\.1))

@@ -42,7 +42,7 @@ struct DrainTests {
     @Test("An open connection is told by GOAWAY, as APNs words it, why it ends")
     func goAway() throws {
         let gateway = try RunningGateway()
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let file = RunningGateway.client("goaway.py")
         let client = try ChildProcess(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
         #expect(try client.line() == "settings")
         gateway.process.send(SIGTERM)
@@ -63,7 +63,7 @@ struct DrainTests {
         gateway.process.send(SIGTERM)
         try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
 
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/drain_httpx.py").path
+        let script = RunningGateway.client("drain_httpx.py")
         func ask(_ path: String, _ body: String, _ headers: String...) throws -> String {
             let arguments = [script, gateway.certificateAuthority, "https://\(gateway.edge)\(path)", body] + headers
             let ended = try ChildProcess.run(RunningGateway.python, arguments)
@@ -110,7 +110,7 @@ struct DrainTests {
         let (devices, slots) = (200_000, 200)
         let folder = try RestartFolder()
         let gateway = try folder.start(["--set", "drainTimeout=5"])
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/holding_worker.py").path
+        let script = RunningGateway.client("holding_worker.py")
         let arguments = [script, gateway.edge, gateway.certificateAuthority, self.topic, "\(slots)"]
         let worker = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
         let (edge, authority) = (gateway.edge, gateway.certificateAuthority)

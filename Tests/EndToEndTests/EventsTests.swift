@@ -19,7 +19,7 @@ struct EventsTests {
     @Test("Who reads too slowly is told how many it has missed, and then goes on as ever")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/slow_follower.py").path
+        let script = RunningGateway.client("slow_follower.py")
         let follower = try ChildProcess(RunningGateway.python, [script, gateway.admin], isInputOpen: true)
         #expect(try follower.line() == "following")
         let count = 300
@@ -238,7 +238,7 @@ struct LiveTests {
     func slow() throws {
         let gateway = try RunningGateway()
         let quick = try self.watch(gateway)
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/slow_watcher.py").path
+        let script = RunningGateway.client("slow_watcher.py")
         let slow = try ChildProcess.run(RunningGateway.python, [script, gateway.admin, gateway.plain])
         #expect(slow.status == 0, "\(slow.errors)")
         #expect(slow.output == "CANCEL\n", "\(slow.output)")

@@ -48,19 +48,6 @@ struct FaultModeTests {
         #expect(faulty.gateway.process.errors.contains("warning: rules[33].then.reason"))
     }
 
-    @Test("A timestamp is what the rule says, or absent")
-    func timestamps() throws {
-        let faulty = try FaultyGateway(
-            "{ when: { nth: 1 }, then: { reason: 'Unregistered', timestamp: 1454948015990 } }",
-            "{ then: { reason: 'Unregistered', timestamp: null } }"
-        )
-        let first = try faulty.gateway.push(FaultyGateway.device(1), topic: faulty.topic)
-        #expect(first.body == #"{"reason":"Unregistered","timestamp":1454948015990}"#)
-        #expect(
-            try faulty.gateway.push(FaultyGateway.device(1), topic: faulty.topic).body == #"{"reason":"Unregistered"}"#
-        )
-    }
-
     @Test("Rules pick by topic, type, priority, key and ordinal; what they do not pick is taken")
     func picks() throws {
         let key = try Self.proof(keyID: "PICKEDKEY1")
@@ -128,18 +115,6 @@ struct FaultModeTests {
         #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == 4)
         try faulty.gateway.eventually("the first push") { try faulty.gateway.stats().integer("pushes", "noWake") == 1 }
         #expect(try faulty.accepted() == 1)
-    }
-
-    @Test("A reset ends the stream with its code, and the connection goes on")
-    func reset() throws {
-        let faulty = try FaultyGateway(
-            "{ when: { nth: 1 }, then: { reset: 'REFUSED_STREAM' } }",
-            "{ when: { nth: 2 }, then: { reset: 'ENHANCE_YOUR_CALM' } }"
-        )
-        let texts = try faulty.frames([[1], [1], [1]]).dropFirst()
-        #expect(texts == ["reset 1 REFUSED_STREAM", "reset 3 ENHANCE_YOUR_CALM", "200 5"])
-        #expect(try faulty.accepted() == 1)
-        #expect(try faulty.rejected() == [:])
     }
 
     @Test("curl is told of a reset, which libcurl repeats for REFUSED_STREAM alone")

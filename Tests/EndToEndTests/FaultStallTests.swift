@@ -6,7 +6,7 @@ import Testing
 struct FaultStallTests {
     /// A client that pushes twice, the second time as `stalled_push.py` says.
     private func client(_ faulty: FaultyGateway, _ end: String) throws -> ChildProcess {
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/stalled_push.py").path
+        let file = RunningGateway.client("stalled_push.py")
         let arguments = [file, faulty.gateway.edge, faulty.gateway.certificateAuthority, faulty.topic, end]
         return try ChildProcess(RunningGateway.python, arguments)
     }
@@ -195,27 +195,6 @@ struct FaultRouteTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("Faulty rules change nothing, and are told by the names of their keys")
-    func faultyRules() throws {
-        let faulty = try FaultyGateway("{ id: 'kept', then: { reason: 'BadTopic' } }")
-        let answer = try self.request(
-            faulty,
-            "PUT",
-            "{ rules: [{ then: { close: true } }, { then: { reson: 'BadTopic' } }] }"
-        )
-        #expect(answer.status == 400)
-        #expect(answer.reason == "BadFaults")
-        #expect(answer.value("message") as? String == "rules[1].then.reson: is not a key; did you mean reason?")
-        #expect(try self.request(faulty, "POST", "{ then: { stuck: 1 } }").reason == "BadFaults")
-        #expect(try self.request(faulty, "POST", "nonsense").reason == "BadFaults")
-        // An argument cannot be so long.
-        let file = faulty.gateway.folder.appendingPathComponent("long.json5")
-        try Data(repeating: UInt8(ascii: " "), count: 262_145).write(to: file)
-        #expect(try self.request(faulty, "PUT", "@\(file.path)").status == 413)
-        #expect(try faulty.counts().keys.sorted() == ["kept"])
-        #expect(try self.reason(faulty) == "BadTopic")
-    }
-
     @Test("wakegate serve takes no fault rules, on its command line or over the admin API")
     func serve() throws {
         let served = try ServedGateway()
@@ -234,21 +213,6 @@ struct FaultRouteTests {
             ["serve", "--check", "--set", "faults=a", "--edge", "off"]
         )
         #expect(set.status == 78)
-    }
-
-    @Test("A file of rules that has faults ends the start with all of them")
-    func badFile() throws {
-        let folder = try RestartFolder()
-        let file = folder.folder.appendingPathComponent("faults.json5")
-        try Data("{ rules: [{ when: { evry: 2 }, then: { reset: 'CANCLE' } }] }".utf8).write(to: file)
-        let ended = try folder.startInVain(["dev", "--faults", file.path])
-        #expect(ended.status == 78)
-        #expect(ended.errors.contains("the fault rules have 2 faults:"), "\(ended.errors)")
-        #expect(ended.errors.contains("rules[0].when.evry: is not a key; did you mean every?"))
-        #expect(ended.errors.contains("rules[0].then.reset: is \"CANCLE\"; did you mean CANCEL?"))
-        let missing = try folder.startInVain(["dev", "--faults", "nowhere.json5"])
-        #expect(missing.status == 78)
-        #expect(missing.errors.contains("nowhere.json5: cannot be read (no such file)"), "\(missing.errors)")
     }
 
     @Test("wakegate faults shows, sets and clears the rules of the gateway that runs in this folder")
@@ -275,6 +239,7 @@ struct FaultRouteTests {
         let refused = try faulty.gateway.wakegate("faults", "set", "next.json5")
         #expect(refused.status == 1)
         #expect(refused.errors.contains("400 BadFaults: rules[0].then.evil: is not a key"), "\(refused.errors)")
+        #expect(try faulty.counts().keys.sorted() == ["odd"], "faulty rules change nothing")
         #expect(try faulty.gateway.wakegate("faults", "clear").status == 0)
         #expect(try faulty.gateway.wakegate("faults", "list").output == "no fault rules\n")
     }

@@ -52,10 +52,9 @@ final class FaultyGateway {
     /// Pushes on one connection, as the settings of `push_frames.py` say.
     static func frames(_ settings: [String: Any], of gateway: RunningGateway) throws -> [String] {
         let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_frames.py").path
         let ended = try ChildProcess.run(
             RunningGateway.python,
-            [file, gateway.edge, gateway.certificateAuthority, argument]
+            [RunningGateway.client("push_frames.py"), gateway.edge, gateway.certificateAuthority, argument]
         )
         guard ended.status == 0,
             let texts = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String]

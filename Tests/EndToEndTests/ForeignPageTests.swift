@@ -55,7 +55,7 @@ struct ForeignPageTests {
     @Test("A request that names two hosts, or none, is refused; the edge takes it as it is")
     func hosts() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/two_hosts.py").path
+        let script = RunningGateway.client("two_hosts.py")
         let arguments = [script, gateway.admin, gateway.plain, gateway.edge, gateway.certificateAuthority]
         let ended = try ChildProcess.run(RunningGateway.python, arguments)
         #expect(ended.status == 0, "\(ended.errors)")

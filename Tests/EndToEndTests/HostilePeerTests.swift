@@ -58,21 +58,6 @@ struct HostilePeerTests {
         #expect(try worker.finish().status == 0)
     }
 
-    @Test("Wakes of kinds without a handler are not answered, and each kind is said once")
-    func kinds() throws {
-        let peer = try ScriptedGateway()
-        let worker = try SDKWorker(peer.url, authority: peer.certificateAuthority, ["--slots", "1"])
-        try worker.wait(for: "subscribed")
-        try peer.request("/wakes")
-        try self.sendKinds(peer)
-        #expect(try peer.process.line() == #"POST /v1/wakes/last {"result":"newData"}"#)
-        #expect(try ["a", "c"].map { try worker.wait(for: "unhandled").text("wake") == $0 } == [true, true])
-        worker.process.send(SIGTERM)
-        #expect(try peer.process.line() == "POST /v1/streams/a-stream/drain ")
-        worker.process.send(SIGTERM)
-        #expect(try worker.process.finish().status == 0)
-    }
-
     @Test("`wakegate worker` runs no command for a wake that is no push's, and says so once")
     func commandKinds() throws {
         let peer = try ScriptedGateway()

@@ -94,26 +94,4 @@ struct JournalLossTests {
         #expect(try next.admin("/metrics").body.contains("\nwakegate_loss_accepted 0\n"))
         #expect(!next.process.errors.contains("journalLossAccepted"))
     }
-
-    @Test(
-        "A file that is taken away while it runs fails the store: 503, and /readyz names it",
-        arguments: ["-wal", "-mark", ""]
-    )
-    func takenAway(end: String) throws {
-        let folder = try RestartFolder()
-        let gateway = try folder.start()
-        #expect(try gateway.push(Self.token(0), topic: self.topic).status == 200)
-        #expect(try gateway.admin("/readyz").status == 200)
-        try FileManager.default.removeItem(atPath: folder.journal.path + end)
-        try gateway.eventually("the file is missed") { try gateway.admin("/readyz").status == 503 }
-        let message = try #require(try gateway.admin("/readyz").value("message") as? String)
-        #expect(message.contains("\(folder.journal.path)\(end) is gone while WakeGate runs"), "\(message)")
-        let refused = try gateway.push(Self.token(1), topic: self.topic)
-        #expect(refused.status == 503 && refused.headers["retry-after"] != nil)
-        #expect(try gateway.admin("/metrics").body.contains("\nwakegate_store_failed 1\n"))
-        #expect(gateway.process.errors.contains("is gone while WakeGate runs"), "\(gateway.process.errors)")
-        // Nothing can be kept any more, so the end is no orderly one.
-        #expect(try folder.end(gateway, SIGTERM).status == 1)
-        _ = try self.refusal(folder)
-    }
 }

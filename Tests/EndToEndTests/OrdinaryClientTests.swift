@@ -45,7 +45,7 @@ struct OrdinaryClientTests {
         )
         let statuses = nghttp.output.matches(of: /:status: ([0-9]+)/).map { String($0.output.1) }
         #expect(statuses == ["100", "200"], "\(nghttp.output)")
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/ExpectJava.java").path
+        let script = RunningGateway.client("ExpectJava.java")
         let arguments = [script, url, gateway.certificateAuthority, self.topic, RunningGateway.payload]
         let java = try ChildProcess.run("java", arguments)
         #expect(java.output == "HTTP_2 200\n", "\(java.errors)")
@@ -233,17 +233,6 @@ struct RouteClientTests {
         }
     }
 
-    @Test("Where HEAD is taken, allow says so, and on streams it is refused like any other method")
-    func allow() throws {
-        let gateway = try RunningGateway()
-        let device = "/v1/devices/" + String(repeating: "4ead4ead", count: 8)
-        #expect(try gateway.admin("/v1/stats", "-X", "POST").headers["allow"] == "GET, HEAD")
-        #expect(try gateway.admin(device, "-X", "POST").headers["allow"] == "GET, HEAD, DELETE")
-        #expect(try gateway.admin("/v1/live", "-X", "POST").headers["allow"] == "GET")
-        #expect(try gateway.admin("/v1/live", "-I").headers["allow"] == "GET")
-        #expect(try gateway.edge("/v1/topics/com.example.head/wakes", "-I").headers["allow"] == "GET")
-    }
-
     /// Has a client ask for everything, and looks whether its answers are those of the first client, and those of HEAD
     /// those of GET, but for streams, of which there is no HEAD.
     private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {
@@ -309,7 +298,7 @@ struct AppleStreamLimitTests {
         certificate: String = "-",
         _ rounds: String...
     ) throws -> [String] {
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/stream_limit.py").path
+        let file = RunningGateway.client("stream_limit.py")
         let place = plain ? [gateway.plain, "-"] : [gateway.edge, gateway.certificateAuthority]
         let ended = try ChildProcess.run(RunningGateway.python, [file] + place + [certificate, Self.topic] + rounds)
         #expect(ended.status == 0, "\(ended.errors)")

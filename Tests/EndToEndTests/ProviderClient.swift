@@ -90,8 +90,7 @@ final class FullRateClient {
 
     /// Starts the client, which has had its first thousand answers when this returns.
     init(edge: String, authority: String, topic: String, devices: Int) throws {
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/full_rate.py").path
-        let arguments = [file, edge, authority, topic, "\(devices)"]
+        let arguments = [RunningGateway.client("full_rate.py"), edge, authority, topic, "\(devices)"]
         self.process = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
         guard try self.process.line() == "running" else {
             throw ChildProcess.Failure(description: "the client ended: \(self.process.errors)")

@@ -24,24 +24,4 @@ struct ProviderEnvironmentTests {
         try asking.gateway.eventually("OTHER is known") { try push("OTHER00000") == "403 BadEnvironmentKeyIdInToken" }
         #expect(try asking.gateway.stats().integer("pushes", "rejected", "BadEnvironmentKeyIdInToken") == 1)
     }
-
-    @Test("An environment that is none is bad usage")
-    func unknown() throws {
-        let asking = try AskingGateway()
-        let file = ".wakegate/provider.p8"
-        let key = "KEY0000001"
-        let ended = try asking.key(
-            "add",
-            file,
-            "--team",
-            AskingGateway.team,
-            "--key-id",
-            key,
-            "--environment",
-            "sandbox"
-        )
-        #expect(ended.status == 64)
-        #expect(ended.errors.contains("write development or production"), "\(ended.errors)")
-        #expect(try asking.key("list").output.isEmpty)
-    }
 }

@@ -31,7 +31,7 @@ final class ProviderTests {
 
     /// Pushes with each of `values` as `authorization`, over one connection; status and reason of each answer.
     private func answers(_ values: [String]) throws -> [String] {
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/push_tokens.py").path
+        let script = RunningGateway.client("push_tokens.py")
         let url = "https://\(self.gateway.edge)/3/device/\(Self.token)"
         let arguments = [script, url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
         let ended = try ChildProcess.run(
@@ -135,8 +135,7 @@ final class ProviderTests {
             "tokens": tokens, "devices": devices, "rule": rule,
         ]
         let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/expired_token.mjs").path
-        let ended = try ChildProcess.run("node", [script, argument])
+        let ended = try ChildProcess.run("node", [RunningGateway.client("expired_token.mjs"), argument])
         let shown = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
         #expect(shown?["answers"] as? [String] == devices.map { _ in "200" }, "\(ended.output) \(ended.errors)")
         #expect(shown?["connections"] as? Int == 2)

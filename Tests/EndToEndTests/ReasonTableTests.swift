@@ -64,7 +64,7 @@ struct ReasonTableTests {
     @Test("A connection that is idle for too long is told so by GOAWAY as APNs words it")
     func idle() throws {
         let gateway = try RunningGateway(["--set", "limits.idleSeconds=1"])
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let file = RunningGateway.client("goaway.py")
         let ended = try ChildProcess.run(RunningGateway.python, [file, gateway.edge, gateway.certificateAuthority])
         #expect(ended.output == "settings\ngoaway 0 0 {\"reason\":\"IdleTimeout\"}\n", "\(ended.errors)")
     }

@@ -37,30 +37,6 @@ struct ReloadTests {
         try gateway.served.ask(.admin, "GET", "/v1/stats").integer("pushes", "accepted") ?? 0
     }
 
-    @Test("A push that waits by the old policy is launched by the new one, on the stream that was open all along")
-    func waiting() throws {
-        let gateway = try ReloadingGateway(Self.open)
-        let worker = try gateway.served.worker(self.topic)
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        let first = try #require(try worker.next()?.id)
-        let result = #"{"result":"newData"}"#
-        #expect(try gateway.served.ask(.edge, "POST", "/v1/wakes/\(first)", body: result).status == 204)
-        let push = try gateway.push(self.token, topic: self.topic)
-        #expect(push.headers["wakegate-disposition"] == "scheduled")
-        try gateway.write(["topics": [self.topic: ["policy": ["launchInterval": 0.001]]]])
-        let answer = try gateway.answer()
-        #expect(answer.status == 200 && answer.integer("policyVersion") == 2)
-        #expect(answer.keys("changed") == ["topics.\(self.topic).policy.launchInterval"])
-        let second = try #require(try worker.next())
-        #expect(second.data["apnsID"] as? String == push.headers["apns-id"])
-        let explained = try gateway.explain(self.token)
-        #expect(explained.integer("policyVersion") == 2)
-        let launches = (explained.value("recent") as? [[String: Any]] ?? []).filter {
-            $0["event"] as? String == "launch"
-        }
-        #expect(launches.map { $0["policyVersion"] as? Int } == [2, 1])
-    }
-
     @Test("With any fault nothing changes, and every fault is said to whoever asked, and logged")
     func allOrNothing() throws {
         let gateway = try ReloadingGateway(Self.open)
@@ -243,7 +219,7 @@ struct ReloadTests {
 
     /// What a connection hears that shows a certificate and pushes at once, until it is ended.
     private func connection(_ gateway: ReloadingGateway, _ certificate: String) throws -> ChildProcess {
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let file = RunningGateway.client("goaway.py")
         let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
         let arguments = [file, address, gateway.served.authority, certificate, "/3/device/\(self.token)"]
         return try ChildProcess(RunningGateway.python, arguments)
@@ -340,21 +316,6 @@ struct ReloadTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A bound of submissions that is read anew holds for the next of them, and is lifted likewise")
-    func submissions() throws {
-        let gateway = try ReloadingGateway(Self.open)
-        func reason() throws -> String? {
-            try gateway.served.ask(.edge, "POST", "/v1/devices/\(self.token)/tasks", body: "{}").reason
-        }
-        for _ in 0..<3 { #expect(try reason() == "BadTaskRequest") }
-        try gateway.write(["limits": ["submissionsPerCredentialMax": 1]])
-        #expect(try gateway.answer().keys("changed") == ["limits.submissionsPerCredentialMax"])
-        try gateway.served.eventually("one too many") { try reason() == "TooManyRequests" }
-        try gateway.write(["limits": nil])
-        #expect(try gateway.answer().status == 200)
-        #expect(try reason() == "BadTaskRequest")
-    }
-
     @Test("Authorities in a file that is named no more are not looked at again")
     func formerAuthorities() throws {
         let (old, new, third) = (try TestAuthority("Old"), try TestAuthority("New"), try TestAuthority("Third"))
@@ -384,7 +345,7 @@ struct ReloadTests {
     func openConnections() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)
-        let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/goaway.py").path
+        let file = RunningGateway.client("goaway.py")
         let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
         let idle = try ChildProcess(RunningGateway.python, [file, address, gateway.served.authority])
         #expect(try idle.line() == "settings")

@@ -52,31 +52,15 @@ final class RestartFolder {
         return files
     }
 
-    func removeJournal() throws {
-        for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
-        where name.hasPrefix("journal.sqlite") {
-            try FileManager.default.removeItem(at: self.state.appendingPathComponent(name))
-        }
-    }
-
-    /// Does something to the history as another program would that knows SQLite; nobody has it open.
-    func changeHistory(_ statements: String) throws {
-        try self.change(self.history, statements)
-    }
-
     /// Does something to the journal as another program would that knows SQLite; nobody has it open.
     func changeJournal(_ statements: String) throws {
-        try self.change(self.journal, statements)
-    }
-
-    private func change(_ file: URL, _ statements: String) throws {
         let script = """
             import sqlite3, sys
             database = sqlite3.connect(sys.argv[1])
             database.executescript(sys.argv[2])
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             """
-        let ended = try ChildProcess.run("python3", ["-c", script, file.path, statements])
+        let ended = try ChildProcess.run("python3", ["-c", script, self.journal.path, statements])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
     }
 }

@@ -7,33 +7,6 @@ struct RestartTests {
     private let topic = "com.example.restart"
     private let tokens = ["a1", "b2", "c3"].map { String(repeating: $0, count: 32) }
 
-    @Test("A wake in flight is delivered again, as its push's first", arguments: [SIGKILL, SIGTERM])
-    func inFlight(signal: Int32) throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let lost = try first.curlWorker(topic: self.topic)
-        let pushed = try first.push(self.tokens[0], topic: self.topic)
-        let wake = try #require(try lost.next())
-        #expect(wake.data["attempt"] as? Int == 1)
-        // A shutdown waits for the result until its limit, and leaves the wake to the next start.
-        try folder.end(first, signal)
-
-        let second = try folder.start()
-        let stats = try second.stats()
-        #expect(stats.integer("wakes", "results", "lost") == 1)
-        #expect(stats.integer("pushes", "pending") == 1)
-        let worker = try second.curlWorker(topic: self.topic)
-        let again = try #require(try worker.next())
-        #expect(again.data["attempt"] as? Int == 1)
-        #expect(again.data["apnsID"] as? String == pushed.headers["apns-id"])
-        let (before, after) = (try #require(wake.id), try #require(again.id))
-        #expect(before != after)
-        let late = try second.edge("/v1/wakes/\(before)", "-d", #"{"result":"newData"}"#)
-        #expect(late.status == 409)
-        #expect(late.value("outcome") as? String == "lost")
-        #expect(try second.edge("/v1/wakes/\(after)", "-d", #"{"result":"noData"}"#).status == 204)
-    }
-
     @Test("A second gateway on a state folder in use ends with 1 and names it", arguments: ["dev", "serve"])
     func inUse(command: String) throws {
         let folder = try RestartFolder()
@@ -138,68 +111,5 @@ struct RestartFilesTests {
         #expect(ended.status == 1)
         #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
         #expect(try Data(contentsOf: folder.state) == Data("a file".utf8))
-    }
-}
-
-@Suite("A history and a journal of different moments", .serialized, .timeLimit(.minutes(15)))
-struct HistoryFilesTests {
-    private let topic = "com.example.moments"
-    private let token = String(repeating: "d3", count: 32)
-
-    @Test("A journal that is older than the history is told of, and what happens from then on is in the history")
-    func olderJournal() throws {
-        let folder = try RestartFolder()
-        try self.putOlderJournal(folder)
-        let gateway = try folder.start()
-        try gateway.eventually("a warning") { gateway.process.errors.contains("the journal is an older one") }
-        let pushed = try self.push(gateway)
-        #expect(try self.isTold(pushed, gateway))
-        try folder.end(gateway, SIGKILL)
-        let next = try folder.start()
-        #expect(try self.isTold(pushed, next))
-        #expect(!next.process.errors.contains("warning history"), "\(next.process.errors)")
-    }
-
-    @Test("A history that is found damaged while it runs is begun anew with what the journal has, and says since when")
-    func damagedWhileItRuns() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let before = try self.push(first)
-        try folder.end(first, SIGTERM)
-        try folder.changeHistory("UPDATE chunk SET content = zeroblob(100)")
-        let second = try folder.start()
-        let after = try self.push(second)
-        try second.eventually("everything that happened") {
-            try second.admin("/v1/devices/\(self.token)").recent.map { $0[0] } == ["push", "push", "registered"]
-        }
-        #expect(try self.isTold(before, second) && self.isTold(after, second))
-        try second.eventually("a warning") { second.process.errors.contains("what happened before") }
-        #expect(second.process.errors.contains("the history begins anew"), "\(second.process.errors)")
-    }
-
-    // MARK: Steps
-
-    /// Leaves a history that goes on beyond the journal, which is that of an earlier moment.
-    private func putOlderJournal(_ folder: RestartFolder) throws {
-        let first = try folder.start()
-        _ = try self.push(first)
-        try folder.end(first, SIGTERM)
-        let files = try folder.journalFiles()
-        let second = try folder.start()
-        for _ in 0..<4 { _ = try self.push(second) }
-        try folder.end(second, SIGTERM)
-        try folder.removeJournal()
-        for (name, content) in files { try content.write(to: folder.state.appendingPathComponent(name)) }
-    }
-
-    /// - Returns: the apns-id of a push that was accepted.
-    private func push(_ gateway: RunningGateway) throws -> String {
-        let pushed = try gateway.push(self.token, topic: self.topic)
-        #expect(pushed.status == 200)
-        return try #require(pushed.headers["apns-id"])
-    }
-
-    private func isTold(_ identifier: String, _ gateway: RunningGateway) throws -> Bool {
-        try gateway.admin("/v1/pushes/\(identifier)").status == 200
     }
 }

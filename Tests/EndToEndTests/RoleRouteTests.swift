@@ -190,37 +190,6 @@ struct RoleRouteTests {
         }
     }
 
-    @Test("A revocation ends a worker's streams, whose wakes go to another worker")
-    func revocation() throws {
-        let authority = try TestAuthority()
-        let list = authority.folder.appendingPathComponent("list.pem")
-        try authority.revocations().write(to: list)
-        let gateway = try ServedGateway([
-            "--set", "tls.clientCA=\(authority.certificate)", "--set", "tls.clientCRL=\(list.path)",
-        ])
-        let files = try (0..<2).map { _ in try authority.issue("/OU=worker/UID=\(Self.topic)") }
-        let worker = try gateway.worker(Self.topic, certificate: files[0])
-        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
-        #expect(registered.status == 201)
-        let push = try gateway.ask(
-            .edge,
-            "POST",
-            "/3/device/\(Self.device)",
-            body: RunningGateway.payload,
-            certificate: authority.issue("/UID=\(Self.topic)")
-        )
-        #expect(push.status == 200)
-        #expect(try worker.next()?.name == "wake")
-        try authority.revoke(files[0])
-        try authority.revocations().write(to: list)
-        #expect(try worker.next() == nil)
-        try gateway.eventually("no worker") { try gateway.workerCount() == 0 }
-        let lost = try gateway.ask(.admin, "GET", "/v1/stats").integer("wakes", "results", "lost")
-        #expect(lost == 1)
-        let other = try gateway.worker(Self.topic, certificate: files[1])
-        #expect(try other.next()?.name == "wake")
-    }
-
     @Test("Routes of operators, on an address that other machines reach")
     func operators() throws {
         let gateway = try ServedGateway()

@@ -15,6 +15,11 @@ final class RunningGateway {
     static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
     static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
 
+    /// The path of a client of these tests.
+    static func client(_ name: String) -> String {
+        Self.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
+    }
+
     let folder: URL
     let process: ChildProcess
     /// HOST:PORT of each listener.

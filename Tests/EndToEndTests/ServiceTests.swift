@@ -134,14 +134,6 @@ struct ServiceTests {
         #expect(try service.end().status == 0)
     }
 
-    @Test("A socket of a name that no listener has ends the start with 78 and says what to write")
-    func unknownSocket() throws {
-        let service = try ManagedService(["--socket", "wakegate.socket=127.0.0.1:0"], Self.serve)
-        let ended = try service.finish()
-        #expect(ended.status == 78)
-        #expect(ended.errors.contains("set FileDescriptorName= in its unit to one of: edge, plain, admin"))
-    }
-
     @Test("systemd's own activation starts it with the first connection, which is answered")
     func socketActivate() throws {
         let folder = try RestartFolder()

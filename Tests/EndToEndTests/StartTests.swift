@@ -18,43 +18,6 @@ struct StartTests {
         #expect(try gateway.stats().status == 200)
     }
 
-    @Test("serve --check takes a good configuration, and names every fault of a bad one")
-    func configuration() throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let gateway = try RunningGateway()
-        let state = gateway.folder.appendingPathComponent(".wakegate").path
-        let good = """
-            {
-              // Comments are allowed.
-              edge: "127.0.0.1:0", admin: "127.0.0.1:0", store: "memory", state: "\(folder.path)/state",
-              tls: { certificate: "\(state)/server.pem", key: "\(state)/server.key" },
-              policy: { launchInterval: 600 },
-            }
-            """
-        let taken = try self.check(good, folder)
-        #expect(taken.status == 0, "\(taken.errors)")
-
-        let bad: [(configuration: String, names: [String])] = [
-            (#"{store: "memory", polisy: {}, policy: {launchInterval: -1}}"#, ["polisy", "policy.launchInterval"]),
-            (#"{edge: "0.0.0.0:2197", store: "sqlite"}"#, ["edge", "tls.certificate"]),
-            (#"{edge: "0.0.0.0:2197", polisy: {}}"#, ["polisy", "edge", "tls.certificate"]),
-        ]
-        for (configuration, names) in bad {
-            let refused = try self.check(configuration, folder)
-            #expect(refused.status == 78)
-            for name in names { #expect(refused.errors.contains("  \(name): "), "\(refused.errors)") }
-        }
-    }
-
-    @Test("Bad usage is 64 and names the nearest option")
-    func usage() throws {
-        let ended = try ChildProcess.run(RunningGateway.program, ["dev", "--admim", "127.0.0.1:0"])
-        #expect(ended.status == 64)
-        #expect(ended.errors.contains("--admin"))
-    }
-
     @Test("A start that is refused leaves no socket file")
     func refusedStart() throws {
         let folder = try RestartFolder()
@@ -83,13 +46,6 @@ struct StartTests {
         )
         #expect(ended.status != 0)
         #expect(ended.errors.contains(open.path), "\(ended.errors)")
-    }
-
-    /// Runs `wakegate serve --check` on a configuration that is written to `folder`.
-    private func check(_ configuration: String, _ folder: URL) throws -> ChildProcess.Ended {
-        let file = folder.appendingPathComponent("wakegate.json5")
-        try Data(configuration.utf8).write(to: file)
-        return try ChildProcess.run(RunningGateway.program, ["serve", "--config", file.path, "--check"])
     }
 }
 

@@ -144,38 +144,6 @@ struct TaskCommandTests {
         try gateway.eventually("three completed") { try gateway.stats().integer("sessions", "completed") == 3 }
     }
 
-    @Test("A worker with --no-pushes gets no push, which waits for a worker that takes it")
-    func noPushes() throws {
-        let gateway = try self.gateway()
-        let options = ["--task", self.refresh, "--no-pushes"]
-        let worker = try WorkerProcess(gateway, topic: self.topic, options, script: "echo $WAKEGATE_KIND")
-        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "worker")
-        let launch = ["task", "submit", self.token, self.refresh, "--kind", "appRefresh"]
-        #expect(try ChildProcess.run(RunningGateway.program, launch, folder: gateway.folder).status == 0)
-        #expect(try worker.line() == "appRefresh")
-        #expect(try gateway.stats().integer("pushes", "pending") == 1)
-    }
-
-    @Test("What a topic does not permit is refused with the key that would permit it")
-    func notPermitted() throws {
-        let gateway = try self.gateway(["--set", #"topics.\#(self.topic).tasks=["com.example.tasks.other"]"#])
-        let refused = try gateway.wakegate("task", "submit", self.token, self.refresh, "--kind", "processing")
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("403 NotPermitted"), "\(refused.errors)")
-        #expect(refused.errors.contains(#"tasks: ["\#(self.refresh)"]"#), "\(refused.errors)")
-    }
-
-    @Test("Bad requests are the gateway's to name: 400, and exit status 1")
-    func bad() throws {
-        let gateway = try self.gateway()
-        let bad = try gateway.wakegate("task", "submit", self.token, "no/name", "--kind", "appRefresh")
-        #expect(bad.status == 1)
-        #expect(bad.errors.contains("400 BadTaskRequest"), "\(bad.errors)")
-        let unknown = try gateway.wakegate("task", "list", String(repeating: "77", count: 32))
-        #expect(unknown.status == 1)
-        #expect(unknown.errors.contains("404 UnknownDevice"), "\(unknown.errors)")
-    }
-
     @Test("device watch shows a change of conditions as the gateway knows them then")
     func watch() throws {
         let gateway = try self.gateway()

@@ -82,9 +82,8 @@ struct TaskWaitTests {
             folder: gateway.folder.path,
             scenes: [scene]
         )
-        let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/task_terminal.py").path
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        let script = try ChildProcess(RunningGateway.python, [path, text])
+        let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("task_terminal.py"), text])
         let line = try #require(try script.line(within: 240), "no \(scene): \(script.errors)")
         let played = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
         #expect(played.faults.isEmpty, "\(played.faults.joined(separator: "\n"))")
@@ -154,22 +153,6 @@ struct TaskWaitTests {
         let ended = try wait.finish()
         #expect(ended.status == 1 && ended.errors.contains("name it with --gateway"), "\(ended.errors)")
         #expect(try gateway.stats().integer("tasks", "submitted") == 0)
-    }
-
-    @Test("A task that is dropped before it ends has an exit status of its own")
-    func dropped() throws {
-        let gateway = try self.gateway()
-        for end in ["appState=forceQuit", "thermalState=critical"] {
-            let worker = try end.hasPrefix("thermal") ? self.worker(gateway) : nil
-            let wait = try self.submit(gateway, "\(self.export).hang")
-            _ = try wait.line()
-            if worker != nil {
-                try gateway.eventually("it runs") { try gateway.stats().integer("tasks", "inFlight") == 1 }
-            }
-            #expect(try gateway.wakegate("device", "conditions", self.token, end).status == 0)
-            #expect(try wait.finish().status == (worker == nil ? 7 : 6))
-            #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
-        }
     }
 
     @Test("A gateway that goes away is waited for, and the task goes on from what it told last")

@@ -54,18 +54,6 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("With pushes the subscription says nothing of them, and without tasks nothing of tasks")
-    func pushes() throws {
-        let peer = try ScriptedGateway()
-        let line = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", "t", "--name", "w"]
-        let both = try ChildProcess(RunningGateway.program, line + ["--task", "a", "--", "true"])
-        #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w&task=a")
-        try self.stop(both)
-        let former = try ChildProcess(RunningGateway.program, line + ["--", "true"])
-        #expect(try peer.path("/wakes") == "/v1/topics/t/wakes?slots=1&name=w")
-        try self.stop(former)
-    }
-
     @Test("Exit status 0 is success, and everything else failure", arguments: [0, 1, 3, 77])
     func exitStatus(status: Int) throws {
         let peer = try ScriptedGateway()

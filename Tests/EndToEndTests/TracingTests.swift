@@ -22,24 +22,6 @@ struct TracingTests {
         return answer
     }
 
-    @Test("A wake has the trace of its push and links to those that it stands for, after a crash as well")
-    func events() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        for number in 1...2 { try self.push(first, "traceparent: \(self.parent(number))") }
-        try self.push(first, "traceparent: \(self.parent(3))", "tracestate: a=1,b=\"2\\\"")
-        try folder.end(first, SIGKILL)
-
-        let gateway = try folder.start()
-        let worker = try gateway.curlWorker(topic: self.topic)
-        let wake = try #require(try worker.next())
-        #expect(wake.data["traceparent"] as? String == self.parent(3))
-        #expect(wake.data["tracestate"] as? String == "a=1,b=\"2\\\"")
-        #expect(wake.data["traceLinks"] as? [String] == [self.parent(2), self.parent(1)])
-        #expect(wake.data["traceLinksDropped"] == nil)
-        #expect(wake.data["coalesced"] as? Int == 2)
-    }
-
     @Test("A header that is not as it should be is ignored, and a wake without a trace says nothing of any")
     func ignored() throws {
         let gateway = try RunningGateway()

@@ -50,7 +50,7 @@ final class TransferServer {
         guard Polling.isSo({ listens() || !server.isRunning }), listens() else {
             throw ChildProcess.Failure(description: "nginx did not start: \(server.errors)")
         }
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/transfer_proxy.py").path
+        let script = RunningGateway.client("transfer_proxy.py")
         self.proxy = try ChildProcess("python3", [script] + sockets, isInputOpen: true)
         let ports = try self.proxy.line()?.split(separator: " ") ?? []
         guard ports.count == sockets.count else {

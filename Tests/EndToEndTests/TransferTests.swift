@@ -273,7 +273,7 @@ private final class FaultyServer {
     init(_ authority: TestAuthority) throws {
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
         let certificate = try authority.issue("/CN=127.0.0.1", extensions: extensions)
-        let path = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/faulty_server.py").path
+        let path = RunningGateway.client("faulty_server.py")
         self.process = try ChildProcess("python3", [path, certificate], isInputOpen: true)
         let ports = try self.process.line()?.split(separator: " ") ?? []
         guard ports.count == 3 else {

@@ -138,7 +138,7 @@ struct WatchTests {
             topic: self.topic,
             scenes: scenes
         )
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/watch_terminal.py").path
+        let script = RunningGateway.client("watch_terminal.py")
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
         return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
     }

@@ -56,20 +56,6 @@ struct WebhookFailureTests {
         #expect(probe.session > 1, "the probe came over the old connection")
     }
 
-    @Test("One that asks for rest gets it, and the wake it sent back comes again with its attempt uncounted")
-    func busy() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let gateway = try rig.gateway(port: receiver.port)
-        try gateway.pushHook(1, replies: ["busy", "newData"])
-        #expect(try receiver.next().attempt == 1)
-        try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
-        #expect(try gateway.hook("lastError") as? String == "it answered 503 and asked for 5 s of rest")
-        #expect(try receiver.next().attempt == 1)
-        try gateway.completes(1)
-        #expect(try gateway.results("lost") == 1)
-    }
-
     @Test("An answer over HTTP/2 counts even if the receiver has not read the wake")
     func answeredEarly() throws {
         let rig = try WebhookRig()

@@ -277,23 +277,4 @@ struct WorkerOutputTests {
         #expect(try worker.line() == "closed")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
     }
-
-    @Test("A command that is not a program gives its wake back, and the worker says why")
-    func notStarted() throws {
-        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
-        let file = gateway.folder.appendingPathComponent("handler")
-        try Data("no program".utf8).write(to: file)
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file.path)
-        let line = ["worker", "--topic", self.topic, "--", "./handler"]
-        let worker = try ChildProcess(RunningGateway.program, line, folder: gateway.folder)
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
-        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a wake given back") {
-            try #require(try gateway.stats().integer("wakes", "results", "lost")) >= 1
-        }
-        #expect(try gateway.stats().integer("wakes", "results", "failed") == 0)
-        try gateway.eventually("a reason: \(worker.errors)") { worker.errors.contains("./handler cannot be started") }
-        worker.send(SIGTERM)
-        #expect(try worker.finish().status == 0)
-    }
 }

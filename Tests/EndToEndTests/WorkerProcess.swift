@@ -163,7 +163,7 @@ final class ScriptedGateway {
         self.certificateAuthority = self.gateway.certificateAuthority
         let folder = self.gateway.folder.appendingPathComponent(".wakegate")
         let files = ["server.pem", "server.key"].map { folder.appendingPathComponent($0).path }
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/scripted_gateway.py").path
+        let script = RunningGateway.client("scripted_gateway.py")
         self.process = try ChildProcess("python3", [script] + files, isInputOpen: true)
         self.url = "https://127.0.0.1:\(try self.process.line() ?? "")"
         try self.answer("/extend", "{}")

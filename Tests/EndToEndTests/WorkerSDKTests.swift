@@ -220,44 +220,10 @@ struct WorkerSDKTests {
         #expect(refused.text("message")?.contains("batteryLevel is 2.0") == true)
     }
 
-    @Test("The state of the machine is told, again after a restart of the gateway, and not for an unknown device")
-    func machine() throws {
-        let folder = try RestartFolder()
-        let gateway = try folder.start()
-        let token = String(repeating: "7e", count: 32)
-        #expect(try gateway.wakegate("device", "register", token, "--topic", SDKWorker.topic).status == 0)
-        let root = folder.folder.appendingPathComponent("machine")
-        let battery = root.appendingPathComponent("sys/class/power_supply/BAT0")
-        try FileManager.default.createDirectory(at: battery, withIntermediateDirectories: true)
-        for (name, text) in [("type", "Battery"), ("status", "Discharging"), ("capacity", "42")] {
-            try Data("\(text)\n".utf8).write(to: battery.appendingPathComponent(name))
-        }
-        func worker(_ token: String) throws -> SDKWorker {
-            let commands = ["machine \(token) \(root.path)"]
-            return try SDKWorker("https://\(gateway.edge)", authority: gateway.certificateAuthority, commands: commands)
-        }
-        func eventually(_ gateway: RunningGateway, _ level: Double) throws {
-            try gateway.eventually("a battery at \(level)") {
-                let conditions = try gateway.admin("/v1/devices/\(token)").value("conditions") as? [String: Any]
-                return conditions?["batteryLevel"] as? Double == level && conditions?["charging"] as? Bool == false
-            }
-        }
-        let reporting = try worker(token)
-        try eventually(gateway, 0.42)
-        #expect(try gateway.wakegate("device", "conditions", token, "batteryLevel=0.99").status == 0)
-        try eventually(gateway, 0.99)
-        let unknown = try worker(String(repeating: "00", count: 32)).wait(for: "refused")
-        #expect(unknown.text("message")?.contains("404 UnknownDevice") == true)
-
-        try folder.end(gateway, SIGKILL)
-        try eventually(try folder.start(edge: gateway.edge), 0.42)
-        #expect(try reporting.stop() == 0)
-    }
-
     @Test("A connection that swallows everything is given up, and the wake that was on it is handled after all")
     func silence() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/swallowing_proxy.py").path
+        let script = RunningGateway.client("swallowing_proxy.py")
         let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
         let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
         let worker = try SDKWorker(url, authority: gateway.certificateAuthority, ["--silence", "20"])

@@ -81,7 +81,7 @@ struct WorkerStopTests {
     @Test("A worker of the SDK ends by itself when the network swallows everything, whatever its handler does")
     func swallowed() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/swallowing_proxy.py").path
+        let script = RunningGateway.client("swallowing_proxy.py")
         let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
         let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
         let options = ["--silence", "300", "--stop-within", "5"]
@@ -137,7 +137,7 @@ struct WorkerStopTests {
     func names() throws {
         let asked = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-asked-\(UUID())")
         defer { try? FileManager.default.removeItem(at: asked) }
-        let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/silent_names.py").path
+        let script = RunningGateway.client("silent_names.py")
         let launcher = ["--map-root-user", "--mount", "--net", "python3", script, asked.path, RunningGateway.program]
         let options = ["worker", "--gateway", "https://gateway.example:2197", "--topic", self.topic, "--", "true"]
         let worker = try ChildProcess("unshare", launcher + options)

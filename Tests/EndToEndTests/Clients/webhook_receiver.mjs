@@ -51,14 +51,7 @@ function answer(stream, headers, body) {
     case "silence": return stream.on("close", () => say({ closed: wake.wake }));
     case "cut": return stream.session.destroy();
     case "garbage": return respond(200, "ok");
-    case "wrong": return respond(200, '{"result":"perhaps"}');
-    case "large": return respond(200, JSON.stringify({ result: "newData", padding: "x".repeat(100000) }));
-    case "redirect": return respond(302, "", { location: `https://localhost:${server.address().port}/elsewhere` });
-    case "latin1": return respond(200, Buffer.from('{"result":"newData","a":"\xe9"}', "latin1"));
     case "long": return respond(200, "", { "x-long": "v".repeat(120000) });
-    case "busy": return respond(503, "", { "retry-after": "5" });
-    case "busy now": return respond(503, "", { "retry-after": "0" });
-    case "busy past": return respond(503, "", { "retry-after": "Fri, 06 Nov 2026 08:00:00 GMT" });
     default:
       if (reply.startsWith("head ")) return respond(200, '{"result":"newData"}', fields(Number(reply.slice(5))));
       return respond(Number(reply), "");
