@@ -31,20 +31,7 @@ struct ConformanceTests {
     private static let ofPushes = Example.all("Vectors")
     private static let ofTasks = Example.all("BackgroundVectors")
 
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap(UInt64.init)
-    /// How many more seeds than in `swift test`, from the environment.
-    private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_TRACE_FACTOR"].flatMap(UInt64.init) ?? 1
-    private static let groups: UInt64 = 4
-    private static let seedsInGroup: UInt64 = 100
-
-    private static func seeds(_ group: UInt64) -> [UInt64] {
-        guard let replayed else {
-            let count = self.seedsInGroup * self.factor
-            return (0..<count).map { group * count + $0 + 1 }
-        }
-        return group == 0 ? [replayed] : []
-    }
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_SEED", factor: "WAKEGATE_TRACE_FACTOR")
 
     @Test("There are worked examples to compare")
     func found() {
@@ -62,9 +49,9 @@ struct ConformanceTests {
         #expect(comparison.lineCount > 0)
     }
 
-    @Test("And so they do with random traces of pushes, requests and sessions", arguments: 0..<groups)
+    @Test("And so they do with random traces of pushes, requests and sessions", arguments: 0..<4 as Range<UInt64>)
     func agreesAtRandom(group: UInt64) throws {
-        for seed in Self.seeds(group) {
+        for seed in Self.seeds.group(group, of: 100) {
             let trace = TaskTrace(seed: seed)
             let comparison = try TraceComparison(trace.headers + trace.steps.map(\.line), isOrdered: false)
             guard let first = comparison.differences.first else { continue }

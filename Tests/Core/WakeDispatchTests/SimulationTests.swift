@@ -4,22 +4,34 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("Simulation of dispatch among faulty workers", .timeLimit(.minutes(15)))
-struct SimulationTests {
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap(UInt64.init)
-    private static let groups = 8
-    private static let seedsInGroup: UInt64 = 40
+/// The seeds of runs, in groups: so many in `swift test`, and more, or one alone, as the environment says.
+struct SimulationSeeds {
+    /// The seed to replay.
+    let replayed: UInt64?
+    /// How many more seeds than in `swift test`.
+    private let factor: UInt64
 
-    private static func seeds(_ group: Int) -> [UInt64] {
-        guard let replayed else { return (0..<self.seedsInGroup).map { UInt64(group) * self.seedsInGroup + $0 + 1 } }
-        return group == 0 ? [replayed] : []
+    init(seed: String, factor: String? = nil) {
+        let environment = ProcessInfo.processInfo.environment
+        self.replayed = environment[seed].flatMap(UInt64.init)
+        self.factor = factor.flatMap { environment[$0] }.flatMap(UInt64.init) ?? 1
     }
 
-    @Test("Every promise holds in every run, and every push ends", arguments: 0..<groups)
-    func holds(group: Int) {
+    func group(_ group: UInt64, of count: UInt64) -> [UInt64] {
+        if let replayed { return group == 0 ? [replayed] : [] }
+        let count = count * self.factor
+        return (0..<count).map { group * count + $0 + 1 }
+    }
+}
+
+@Suite("Simulation of dispatch among faulty workers", .timeLimit(.minutes(15)))
+struct SimulationTests {
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_SEED")
+
+    @Test("Every promise holds in every run, and every push ends", arguments: 0..<8 as Range<UInt64>)
+    func holds(group: UInt64) {
         var coverage = SimulationCoverage()
-        for seed in Self.seeds(group) {
+        for seed in Self.seeds.group(group, of: 40) {
             let simulation = DispatchSimulation(seed: seed)
             simulation.coverage = coverage
             let fault = simulation.run(steps: 120)
@@ -27,7 +39,7 @@ struct SimulationTests {
             #expect(simulation.rig.engine.totals.launched > 0, "seed \(seed): nothing was ever launched")
             coverage = simulation.coverage
         }
-        guard Self.replayed == nil else { return }
+        guard Self.seeds.replayed == nil else { return }
         #expect(coverage.missing.isEmpty, "group \(group): what never happened proves nothing")
     }
 
@@ -43,10 +55,7 @@ struct SimulationTests {
 
 @Suite("Simulation of shutdowns among faulty workers", .timeLimit(.minutes(15)))
 struct DrainSimulationTests {
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_DRAIN_SEED"].flatMap(UInt64.init)
-
-    private static var seeds: ClosedRange<UInt64> { self.replayed.map { $0...$0 } ?? 1...30 }
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_DRAIN_SEED")
 
     @Test(
         "Nothing is launched, what is in flight ends, and the books balance; the next start goes on",
@@ -55,7 +64,7 @@ struct DrainSimulationTests {
     )
     func holds(hasTasks: Bool, isKept: Bool) {
         var (open, heldBack) = (0, 0)
-        for seed in Self.seeds {
+        for seed in Self.seeds.group(0, of: 30) {
             let simulation = DispatchSimulation(seed: seed, hasTasks: hasTasks)
             if isKept { simulation.live(on: MemoryMedium(), faultsEvery: seed % 2 == 0 ? 0 : 60) }
             let fault = simulation.run(steps: 70, drainingAt: 45)
@@ -63,7 +72,7 @@ struct DrainSimulationTests {
             open += simulation.coverage.openAtDrain
             heldBack += simulation.coverage.heldBackByDrain
         }
-        guard Self.replayed == nil else { return }
+        guard Self.seeds.replayed == nil else { return }
         #expect(open > 0 && heldBack > 0, "\(open) wakes in flight, \(heldBack) launches held back")
     }
 }
@@ -81,29 +90,16 @@ struct CrashSimulationTests {
         }
     }
 
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_CRASH_SEED"].flatMap(UInt64.init)
-    /// How many more seeds than in `swift test`, from the environment.
-    private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_CRASH_FACTOR"].flatMap(UInt64.init) ?? 1
-    private static let groups: UInt64 = 3
-    private static let seedsInGroup: UInt64 = 15
-
-    private static func seeds(_ group: UInt64) -> [UInt64] {
-        guard let replayed else {
-            let count = self.seedsInGroup * self.factor
-            return (0..<count).map { group * count + $0 + 1 }
-        }
-        return group == 0 ? [replayed] : []
-    }
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_CRASH_SEED", factor: "WAKEGATE_CRASH_FACTOR")
 
     @Test(
         "Whatever dies or fails, what was answered stays, nothing is launched twice, and the books balance",
         arguments: Kind.allCases,
-        0..<groups
+        0..<3 as Range<UInt64>
     )
     func holds(kind: Kind, group: UInt64) {
         var coverage = CrashCoverage()
-        for seed in Self.seeds(group) {
+        for seed in Self.seeds.group(group, of: 15) {
             let simulation = DispatchSimulation(seed: seed)
             let medium = kind.medium(seed)
             simulation.live(on: medium, faultsEvery: [4, 12, 40][Int(seed % 3)])
@@ -112,7 +108,7 @@ struct CrashSimulationTests {
             #expect(medium.misuses.isEmpty, "seed \(seed), on \(kind)")
             if let lives = simulation.lives { coverage.add(lives.coverage) }
         }
-        guard Self.replayed == nil else { return }
+        guard Self.seeds.replayed == nil else { return }
         #expect(coverage.missing.isEmpty, "\(kind), group \(group): what never happened proves nothing")
     }
 
@@ -164,19 +160,8 @@ struct TaskSimulationTests {
         }
     }
 
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_TASK_SEED"].flatMap(UInt64.init)
-    /// How many more seeds than in `swift test`, from the environment: with 10 there are 3,900.
-    private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_TASK_FACTOR"].flatMap(UInt64.init) ?? 1
-    private static let groups: UInt64 = 3
-
-    private static func seeds(_ kind: Kind, _ group: UInt64) -> [UInt64] {
-        guard let replayed else {
-            let count = kind.seedsInGroup * self.factor
-            return (0..<count).map { group * count + $0 + 1 }
-        }
-        return group == 0 ? [replayed] : []
-    }
+    /// With a factor of 10 there are 3,900.
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_TASK_SEED", factor: "WAKEGATE_TASK_FACTOR")
 
     private static func simulation(_ kind: Kind, _ seed: UInt64) -> (DispatchSimulation, (any SimulatedMedium)?) {
         let simulation = DispatchSimulation(seed: seed, hasTasks: true)
@@ -188,11 +173,11 @@ struct TaskSimulationTests {
     @Test(
         "Whatever happens, books balance, lanes hold one, nothing is launched twice, and every request ends",
         arguments: Kind.allCases,
-        0..<groups
+        0..<3 as Range<UInt64>
     )
     func holds(kind: Kind, group: UInt64) {
         var coverage = TaskCoverage()
-        for seed in Self.seeds(kind, group) {
+        for seed in Self.seeds.group(group, of: kind.seedsInGroup) {
             let (simulation, medium) = Self.simulation(kind, seed)
             let fault = simulation.run(steps: kind == .immortal ? 120 : 60)
             #expect(fault == nil, "replay with WAKEGATE_TASK_SEED=\(seed), \(kind)")
@@ -204,7 +189,7 @@ struct TaskSimulationTests {
             }
         }
         // The disk is slow, and its few seeds do not meet every corner.
-        guard Self.replayed == nil, kind != .journal else { return }
+        guard Self.seeds.replayed == nil, kind != .journal else { return }
         #expect(coverage.missing.isEmpty, "\(kind), group \(group): what never happened proves nothing")
     }
 
