@@ -1,5 +1,6 @@
 import Synchronization
 import Testing
+import WakeGateTestKit
 import WakeWorker
 
 @Suite("Handlers whose deadlines are near", .timeLimit(.minutes(15)))
