@@ -454,18 +454,17 @@ extension Told {
     }
 
     private init(_ reply: PushReply) {
-        guard reply.reason == PushReply.accepted else {
-            let reason = APNSReason.allCases[Int(reply.reason)]
+        if let reason = reply.reason {
             self.init(
                 kind: .push,
                 request: reply.address.number,
                 status: reason.status,
                 text: reason.rawValue,
-                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp
+                timestamp: reply.timestamp
             )
             return
         }
-        let disposition = Disposition(rawValue: reply.disposition).map { "\($0.name)" } ?? ""
+        let disposition = reply.disposition.map { "\($0.name)" } ?? ""
         self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
     }
 

@@ -70,7 +70,7 @@ extension PushAnswer {
 }
 
 /// What the provider of an accepted push is told of it.
-package enum Disposition: UInt8, Sendable, CaseIterable {
+package enum Disposition: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case launched, scheduled, coalesced, discarded, noWake
 
     package var name: StaticString {

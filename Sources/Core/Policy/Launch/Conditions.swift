@@ -54,7 +54,7 @@ extension Conditions {
 }
 
 /// Why a push or a task is not launched, in the order in which reasons are looked at.
-package enum Hold: UInt8, Sendable, CaseIterable {
+package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     /// The topic is paused: an operator has stopped its automatic launches. No condition of a device.
     case paused
     case forceQuit, backgroundRefresh

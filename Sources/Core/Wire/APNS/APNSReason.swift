@@ -1,5 +1,5 @@
 /// Why a push is refused: every reason APNs documents, under its name on the wire, and one of our own.
-package enum APNSReason: String, Error, CaseIterable, Sendable {
+package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable {
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
     case badExpirationDate = "BadExpirationDate"

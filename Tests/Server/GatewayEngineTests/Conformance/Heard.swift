@@ -98,12 +98,11 @@ struct HeardWake {
 extension PushReply {
     /// As the provider reads it: a disposition, or the reason of a refusal.
     var word: String {
-        guard self.reason == PushReply.accepted else { return APNSReason.allCases[Int(self.reason)].rawValue }
-        return Disposition(rawValue: self.disposition).map { "\($0.name)" } ?? "?"
+        self.reason?.rawValue ?? self.disposition.map { "\($0.name)" } ?? "?"
     }
 
     /// What holds the push, in a word; empty when nothing does.
-    var hold: String { Hold(rawValue: self.held).map { "\($0.name)" } ?? "" }
+    var hold: String { self.held.map { "\($0.name)" } ?? "" }
 }
 
 extension Caller {

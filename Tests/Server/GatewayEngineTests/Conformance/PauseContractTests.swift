@@ -26,7 +26,7 @@ struct PauseContractTests {
             $0.push(7, 3, topic: 1)
         }
         #expect(contract.reply(5)?.hold == "paused" && contract.reply(6)?.hold == "paused")
-        #expect(contract.word(5) == "scheduled" && contract.reply(5)?.eligibleAt == PushReply.noMoment)
+        #expect(contract.word(5) == "scheduled" && contract.reply(5)?.eligibleAt == nil)
         #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(7)], "another topic goes on")
         contract.ask { $0.report(9, contract.wakes[0].id, FetchResult.newData) }
         contract.pass(seconds: 600)

@@ -121,7 +121,7 @@ struct PushDeskTests {
         }
         let replies = rig.replies()
         #expect(replies.map(\.word) == ["launched", "scheduled"])
-        #expect(replies.map(\.eligibleAt) == [PushReply.noMoment, rig.rig.now / 1000 + 10 + 61])
+        #expect(replies.map(\.eligibleAt) == [nil, rig.rig.now / 1000 + 10 + 61])
     }
 
     @Test("After a failed store every push is refused, and counted")

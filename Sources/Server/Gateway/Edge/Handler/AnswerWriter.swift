@@ -77,25 +77,21 @@ final class AnswerWriter {
 
     /// Answers a push with what the engine says of it.
     func answer(_ stream: StreamID, _ reply: PushReply) {
-        guard reply.reason == PushReply.accepted else {
+        if let reason = reply.reason {
             self.refuse(
                 stream,
-                APNSReason.allCases[Int(reply.reason)],
+                reason,
                 reply.apnsID,
-                timestamp: reply.timestamp == PushReply.noMoment ? nil : reply.timestamp,
+                timestamp: reply.timestamp,
                 retryAfterSeconds: reply.retryAfterSeconds
             )
             return
         }
         self.response.begin(status: 200)
         self.addID(reply.apnsID)
-        if let disposition = Disposition(rawValue: reply.disposition) {
-            self.response.add("wakegate-disposition", disposition.name)
-        }
-        if reply.eligibleAt != PushReply.noMoment {
-            self.response.add("wakegate-eligible-at", reply.eligibleAt)
-        }
-        if let held = Hold(rawValue: reply.held) { self.response.add("wakegate-held", held.name) }
+        if let disposition = reply.disposition { self.response.add("wakegate-disposition", disposition.name) }
+        if let eligibleAt = reply.eligibleAt { self.response.add("wakegate-eligible-at", eligibleAt) }
+        if let held = reply.held { self.response.add("wakegate-held", held.name) }
         if !reply.warnings.isEmpty {
             for text in reply.warnings.texts { self.response.add("wakegate-warning", text) }
         }

@@ -110,7 +110,7 @@ final class FaultPerformer {
         case .stuck?: self.faults.leaveStuck(stream)
         case nil:
             self.answers.answer(stream, reply)
-            guard reply.reason == PushReply.accepted, self.faults.limitEnded(stream.connection, change: nil) else {
+            guard reply.reason == nil, self.faults.limitEnded(stream.connection, change: nil) else {
                 return
             }
             self.limits.restore(stream.connection)

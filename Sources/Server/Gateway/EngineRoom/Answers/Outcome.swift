@@ -1,4 +1,4 @@
-import Engine
+package import Engine
 package import Policy
 package import Wire
 
@@ -23,8 +23,8 @@ package enum Outcome: Sendable {
     indirect case statistics(Statistics)
     /// Whether a topic is paused now.
     indirect case paused(topic: String, Bool)
-    /// What a provider would be answered to a push.
-    indirect case pushed(PushedAnswer)
+    /// What a provider would be answered to a push of an operator's.
+    indirect case pushed(PushReply)
     /// So many pushes that waited were dropped.
     case dropped(Int)
     /// A request for a background task was taken.
@@ -144,17 +144,33 @@ package enum Outcome: Sendable {
     }
 }
 
-/// What a provider would be answered to a push of an operator's.
-package struct PushedAnswer: Sendable {
-    let apnsID: APNsID
-    /// Why it would be refused; nil when it was taken.
-    var reason: APNSReason?
-    var disposition: Disposition?
-    var held: Hold?
-    /// When it may launch, in seconds since 1970.
-    var eligibleAt: Int64?
-    var warnings: PushWarnings = []
+/// The answer to one push: plain memory.
+package struct PushReply: BitwiseCopyable, Sendable {
+    package let address: StreamAddress
+    package let apnsID: APNsID
+    /// When it will be eligible, in seconds since 1970.
+    package var eligibleAt: Int64?
+    /// The reason it was refused for; nil when it was accepted.
+    package let reason: APNSReason?
+    package var disposition: Disposition?
+    /// The hold that applies.
+    package var held: Hold?
+    /// The warnings about an accepted push.
+    package var warnings: PushWarnings = []
+    /// After how many seconds a refused push may be sent again; 0 when that is not known.
+    package var retryAfterSeconds: UInt32 = 0
+    /// When its token was removed, in milliseconds since 1970.
+    package var timestamp: Int64?
 
+    /// - Parameter reason: nil when it was accepted.
+    package init(_ address: StreamAddress, _ apnsID: APNsID, refused reason: APNSReason? = nil) {
+        self.address = address
+        self.apnsID = apnsID
+        self.reason = reason
+    }
+}
+
+extension PushReply {
     /// Appends status, apns-id, how the push was taken or why it was not, and the warnings, if there are any.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()

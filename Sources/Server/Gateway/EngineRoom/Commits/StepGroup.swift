@@ -187,17 +187,7 @@ struct EffectRefusal {
     }
 
     private mutating func refuse(_ reply: PushReply) {
-        if reply.reason == PushReply.accepted { self.pushCount += 1 }
-        self.refused.append(
-            PushReply(
-                address: reply.address,
-                apnsID: reply.apnsID,
-                reason: UInt8(APNSReason.serviceUnavailable.index),
-                disposition: PushReply.none,
-                held: PushReply.none,
-                eligibleAt: PushReply.noMoment,
-                timestamp: PushReply.noMoment
-            )
-        )
+        if reply.reason == nil { self.pushCount += 1 }
+        self.refused.append(PushReply(reply.address, reply.apnsID, refused: .serviceUnavailable))
     }
 }

@@ -27,31 +27,27 @@ package final class PushDesk {
         if workspace.remote != nil { expiration = workspace.dispatcher.reachingElsewhere(push, expiration) }
         do throws(Refusal) {
             let answer = try workspace.dispatcher.push(push, expiration)
-            return PushReply(
-                address: stream,
-                apnsID: push.apnsID,
-                reason: PushReply.accepted,
-                disposition: answer.disposition.rawValue,
-                held: answer.held?.rawValue ?? PushReply.none,
-                warnings: push.warnings,
-                eligibleAt: answer.eligibleAt.map { workspace.offset.wallSecondsRoundedUp($0) } ?? PushReply.noMoment,
-                timestamp: PushReply.noMoment
-            )
+            var reply = PushReply(stream, push.apnsID)
+            reply.eligibleAt = answer.eligibleAt.map { workspace.offset.wallSecondsRoundedUp($0) }
+            reply.disposition = answer.disposition
+            reply.held = answer.held
+            reply.warnings = push.warnings
+            return reply
         } catch {
             return self.refuse(push, error, from: stream, workspace)
         }
     }
 
     /// Takes a push of an operator's, of this topic.
-    func take(_ test: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushedAnswer {
+    func take(_ test: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushReply {
         test.kept.read { kept in
             topic.withByteView { topic in
                 var push = kept
                 push.token = token
                 push.topic = topic
                 let stream = test.kept.stream
-                guard let reason = test.refusal else { return PushedAnswer(self.take(push, from: stream, workspace)) }
-                return PushedAnswer(self.refuse(push, reason, from: stream, workspace))
+                guard let reason = test.refusal else { return self.take(push, from: stream, workspace) }
+                return self.refuse(push, reason, from: stream, workspace)
             }
         }
     }
@@ -72,61 +68,40 @@ package final class PushDesk {
         from stream: StreamAddress,
         _ workspace: Workspace
     ) -> PushReply {
-        let reason: APNSReason
-        var timestamp = PushReply.noMoment
-        var retryAfterSeconds: Int64 = 0
         if let limit = refusal.limit, !push.isDryRun { self.limits.met(limit) }
-        switch refusal {
-        case .unknown: reason = .badDeviceToken
-        case .unregistered(let moment):
-            reason = .unregistered
-            timestamp = workspace.offset.wall(moment)
-        case .otherTopic: reason = .deviceTokenNotForTopic
-        case .tooManyDevices, .tooManyDevicesOfTopic, .tooManyTopics:
-            reason = .tooManyRequests
-            retryAfterSeconds = Self.retryAfterSeconds.places
-        case .noMemoryForTopic:
-            reason = .tooManyRequests
-            retryAfterSeconds = Self.retryAfterSeconds.memory
-        case .noMemory:
-            reason = .serviceUnavailable
-            retryAfterSeconds = Self.retryAfterSeconds.memory
-        case .tooMany(let end):
-            reason = .tooManyRequests
-            retryAfterSeconds = max(1, (end.milliseconds - workspace.engine.now.milliseconds + 999) / 1000)
+        func refuse(_ reason: APNSReason, retryAfter seconds: Int64 = 0) -> PushReply {
+            var reply = self.refuse(push, reason, from: stream, workspace)
+            reply.retryAfterSeconds = UInt32(clamping: seconds)
+            return reply
         }
-        return self.refuse(
-            push,
-            reason,
-            from: stream,
-            workspace,
-            timestamp: timestamp,
-            retryAfterSeconds: retryAfterSeconds
-        )
+        switch refusal {
+        case .unknown: return refuse(.badDeviceToken)
+        case .unregistered(let moment):
+            var reply = refuse(.unregistered)
+            reply.timestamp = workspace.offset.wall(moment)
+            return reply
+        case .otherTopic: return refuse(.deviceTokenNotForTopic)
+        case .tooManyDevices, .tooManyDevicesOfTopic, .tooManyTopics:
+            return refuse(.tooManyRequests, retryAfter: Self.retryAfterSeconds.places)
+        case .noMemoryForTopic: return refuse(.tooManyRequests, retryAfter: Self.retryAfterSeconds.memory)
+        case .noMemory: return refuse(.serviceUnavailable, retryAfter: Self.retryAfterSeconds.memory)
+        case .tooMany(let end):
+            let milliseconds = end.milliseconds - workspace.engine.now.milliseconds
+            return refuse(.tooManyRequests, retryAfter: max(1, (milliseconds + 999) / 1000))
+        }
     }
 
     private func refuse(
         _ push: Push,
         _ reason: APNSReason,
         from stream: StreamAddress,
-        _ workspace: Workspace,
-        timestamp: Int64 = PushReply.noMoment,
-        retryAfterSeconds: Int64 = 0
+        _ workspace: Workspace
     ) -> PushReply {
         if !push.isDryRun {
             self.countRejected(reason.index, push.topic, workspace)
             workspace.engine.noteRefused(push.token, push.apnsID, topic: push.topic, reason: reason.index)
         }
-        return PushReply(
-            address: stream,
-            apnsID: push.apnsID,
-            reason: UInt8(reason.index),
-            disposition: PushReply.none,
-            held: PushReply.none,
-            retryAfterSeconds: UInt32(clamping: retryAfterSeconds),
-            eligibleAt: PushReply.noMoment,
-            timestamp: timestamp
-        )
+        return PushReply(stream, push.apnsID, refused: reason)
     }
 }
 
@@ -139,22 +114,5 @@ extension ArrivingPush.Expiration {
             case .zero: .nowOrNever
             case .seconds(let seconds): .at(offset.instant(wallSeconds: UInt64(seconds)))
             }
-    }
-}
-
-extension PushedAnswer {
-    /// What a provider would be answered so.
-    init(_ reply: PushReply) {
-        guard reply.reason == PushReply.accepted else {
-            self.init(apnsID: reply.apnsID, reason: APNSReason.allCases[Int(reply.reason)])
-            return
-        }
-        self.init(
-            apnsID: reply.apnsID,
-            disposition: Disposition(rawValue: reply.disposition),
-            held: Hold(rawValue: reply.held),
-            eligibleAt: reply.eligibleAt == PushReply.noMoment ? nil : reply.eligibleAt,
-            warnings: reply.warnings
-        )
     }
 }
