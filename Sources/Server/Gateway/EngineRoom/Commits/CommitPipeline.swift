@@ -1,5 +1,6 @@
 package import Engine
 import Platform
+import Wire
 
 /// Makes groups durable on a thread of its own.
 ///
@@ -231,3 +232,157 @@ package enum CommitStatus {
 package typealias CommitterMaker = (
     _ store: any RecordStore, _ outlet: GroupOutlet, _ ring: @escaping @Sendable () -> Void
 ) throws(StoreError) -> any Committer
+
+/// Hands what steps have changed to the store, one group at a time, and what they have to tell to those whom it is for,
+/// once it is durable.
+package final class CommitDesk {
+    /// Where the steps leave what they have to tell.
+    package let stage: EffectStage
+    private let outlet: GroupOutlet
+    /// nil when nothing is kept.
+    private let committer: (any Committer)?
+    /// Numbers the records of events; nil when nothing is kept.
+    private var numbers: EventNumbers?
+    private let records: GatewayRecords
+
+    package init(
+        stage: EffectStage,
+        outlet: GroupOutlet,
+        committer: (any Committer)?,
+        numbers: EventNumbers?,
+        records: GatewayRecords
+    ) {
+        self.stage = stage
+        self.outlet = outlet
+        self.committer = committer
+        self.numbers = numbers
+        self.records = records
+    }
+
+    /// How long commits took; nothing was committed when nothing is kept.
+    package var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
+
+    /// Hands what changed to the store, if it is idle; what needs no commit is let out when none is under way.
+    ///
+    /// - Returns: why nothing can be stored any more; nil when everything can.
+    package func flush(_ engine: EmbeddedEngine, _ clock: inout EngineClock) -> StoreError? {
+        guard let committer = self.committer else {
+            _ = engine.takeStep()
+            self.release(engine, clock.offset)
+            return nil
+        }
+        let monotonic = clock.monotonic
+        let hasRecords = engine.hasChanges || engine.hasEvents || self.records.hasChanges(at: monotonic)
+        let wish: CommitWish = hasRecords ? .commit : self.stage.group.isEmpty ? .nothing : .release
+        switch committer.status(of: self.stage.group, waitingFor: wish) {
+        case .busy: return nil
+        case .failed(let error): return error
+        case .resting where hasRecords: return nil
+        case .idle, .resting:
+            guard hasRecords else {
+                self.release(engine, clock.offset)
+                return nil
+            }
+            self.takeHistory(engine, clock.offset)
+            self.numbers?.write(self.stage.group.history, to: &self.stage.group.records)
+            let record = clock.record(at: engine.now)
+            self.stage.group.records.append(RecordKey(.clock)) { record.store(to: &$0) }
+            engine.takeStep(into: &self.stage.group.records)
+            self.records.takeChanges(into: &self.stage.group.records, at: monotonic)
+            committer.submit(&self.stage.group)
+            return nil
+        }
+    }
+
+    /// Lets out what waits, without a commit.
+    package func release(_ engine: EmbeddedEngine, _ offset: WallOffset) {
+        self.takeHistory(engine, offset)
+        self.outlet.release(self.stage.group)
+    }
+
+    package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
+
+    /// Ends once everything is committed that was handed over.
+    package func stop() { self.committer?.stop() }
+
+    /// The commit that failed, whose effects nobody has heard of, and the store, to be asked what is durable; nil when
+    /// nothing is kept.
+    package func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
+        guard let committer = self.committer else { return nil }
+        var failed = self.outlet.makeGroup()
+        let store = committer.takeFailure(&failed)
+        return (failed, store)
+    }
+
+    /// Refuses, once, everybody who waited for `failed` or for what was to come behind it.
+    package func refuse(_ failed: StepGroup, _ cause: StoreError) {
+        let error = APIError.storeFailed(cause)
+        self.refuseEverything(of: failed, error)
+        self.refuseEverything(of: self.stage.group, error)
+        self.outlet.release(failed)
+    }
+
+    private func refuseEverything(of group: StepGroup, _ error: APIError) {
+        for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
+        self.refuse(&group.effects.webhooks, error)
+        for question in group.history.questions { self.stage.answer(question.request.reply, .refused(error)) }
+        group.history.removeAll()
+        group.watched.removeAll()
+        group.records.removeAll()
+    }
+
+    private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
+        var refusal = EffectRefusal(error)
+        refusal.refuse(effects)
+        effects = refusal.refused
+        self.records.countRejected(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
+    }
+
+    private func takeHistory(_ engine: EmbeddedEngine, _ offset: WallOffset) {
+        if engine.hasEvents { self.stage.group.history.offset = offset }
+        engine.takeEvents(into: &self.stage.group.history.events)
+        engine.takeWatched(into: &self.stage.group.watched)
+    }
+}
+
+/// The rest of the store between two commits, so that each has many pushes.
+///
+/// Without a rest a commit has the pushes that came during the last one. Where syncs are short that is a handful, and
+/// most of what a push costs is its part of a commit: calls of the system, and threads that wake for it. So after a
+/// commit of several pushes the store rests until as many wait, at most until a millisecond has passed since that
+/// commit began. A push that comes alone has its commit to itself, and senders that wait for their answers end the
+/// rest as they come again.
+///
+/// Times are in microseconds of any clock that never goes back.
+package struct CommitPace {
+    /// The longest time between the beginnings of two commits that the store rests for.
+    package static let intervalMax: Int64 = 1_000
+
+    /// When the rest after the last commit is over, if it is not before.
+    package private(set) var restEnd = Int64.min
+    /// The pushes with which it is over.
+    private var restPushes: Int64 = 0
+    /// The pushes that wait for the next commit.
+    private var waiting: Int64 = 0
+
+    package init() {}
+
+    /// When the next commit may begin; long ago when it may at once.
+    package var nextMayBegin: Int64 { self.waiting >= self.restPushes ? .min : self.restEnd }
+
+    /// So many pushes wait for the next commit.
+    package mutating func collected(_ pushes: Int64) { self.waiting = pushes }
+
+    /// A commit of everything that waits begins.
+    package mutating func begun() { self.waiting = 0 }
+
+    /// The rest is over, whatever waits.
+    package mutating func endRest() { self.restEnd = .min }
+
+    /// A commit that began at `start` has made so many pushes durable.
+    package mutating func committed(_ pushes: Int64, from start: Int64) {
+        // What has no push in it does not wait behind one that came alone.
+        self.restEnd = pushes > 1 ? start + Self.intervalMax : .min
+        self.restPushes = pushes
+    }
+}
