@@ -88,7 +88,7 @@ enum OneWay {
         Way(
             name: "checksums",
             words: ["XXH3_", "XXH64_", "crc32", "adler32"],
-            homes: ["Storage/JournalRow.swift"],
+            homes: ["Storage/Journal.swift"],
             remedy: "take the `RowChecksum` of DeviceJournal"
         ),
         Way(
