@@ -42,7 +42,7 @@ package final class DispatchRig {
         _ device: Int,
         topic: Int = 0,
         _ priority: Priority = .considerate,
-        _ expiration: ArrivingPush.Expiration = .absent,
+        _ expiration: Expiration = .absent,
         isDryRun: Bool = false,
         wakes: Bool = true,
         clientID: UInt64? = nil

@@ -97,11 +97,11 @@ package final class EngineRig {
     /// - `body`: is given the push and the expiration.
     package func makePush<Result>(
         _ priority: Priority,
-        _ expiration: ArrivingPush.Expiration = .absent,
+        _ expiration: Expiration = .absent,
         wakes: Bool = true,
         clientID: UInt64? = nil,
         trace: TraceParent? = nil,
-        body: (Push, ArrivingPush.Expiration) -> Result
+        body: (Push, Expiration) -> Result
     ) -> Result {
         self.lastPush += 1
         var traceBytes = ByteBuffer()
@@ -126,7 +126,7 @@ package final class EngineRig {
         _ device: Int,
         topic: Int = 0,
         _ priority: Priority = .considerate,
-        _ expiration: ArrivingPush.Expiration = .absent,
+        _ expiration: Expiration = .absent,
         workerIsFree: Bool = false,
         wakes: Bool = true,
         clientID: UInt64? = nil,

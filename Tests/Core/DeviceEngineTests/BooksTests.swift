@@ -55,7 +55,7 @@ struct BooksTests {
             let expiration = generator.pick(
                 [
                     .absent, .nowOrNever, .at(rig.instant), .at(rig.instant + 20_000), .at(rig.instant + 200_000),
-                ] as [ArrivingPush.Expiration]
+                ] as [Expiration]
             )
             let priority = generator.pick(Priority.allCases)
             let answer = rig.push(device, topic: topic, priority, expiration, workerIsFree: generator.once(in: 2))

@@ -21,17 +21,14 @@ struct DeviceDriver {
     mutating func push(
         _ priority: Priority,
         at seconds: Double,
-        expiration: ArrivingPush.Expiration = .absent,
+        expiration: Expiration = .absent,
         workerIsFree: Bool = true
     ) -> PushReceivedAction {
         self.lastHandle += 1
-        let push = ArrivingPush(
-            handle: PushHandle(rawValue: self.lastHandle),
-            priority: priority,
-            expiration: expiration
-        )
         return self.state.pushReceived(
-            push,
+            PushHandle(rawValue: self.lastHandle),
+            priority,
+            expiration,
             at: Self.at(seconds),
             workerIsFree: workerIsFree,
             self.parameters,

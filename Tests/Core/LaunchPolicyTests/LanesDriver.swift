@@ -67,8 +67,8 @@ struct LanesDriver {
     mutating func push(_ priority: Priority, at seconds: Double) -> PushReceivedAction {
         self.lastHandle += 1
         let handle = PushHandle(rawValue: self.lastHandle)
-        let push = ArrivingPush(handle: handle, priority: priority, expiration: .absent)
-        return self.lanes.pushReceived(push, at: Self.at(seconds), workerIsFree: true, self.parameters)
+        let now = Self.at(seconds)
+        return self.lanes.pushReceived(handle, priority, .absent, at: now, workerIsFree: true, self.parameters)
     }
 
     @discardableResult

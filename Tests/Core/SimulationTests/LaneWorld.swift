@@ -162,12 +162,14 @@ extension LaneWorld {
 
     private mutating func push() {
         self.lastPush += 1
-        let push = ArrivingPush(
-            handle: PushHandle(rawValue: self.lastPush),
-            priority: self.random.pick([.considerate, .immediate]),
-            expiration: .absent
+        _ = self.lanes.pushReceived(
+            PushHandle(rawValue: self.lastPush),
+            self.random.pick([.considerate, .immediate]),
+            .absent,
+            at: self.now,
+            workerIsFree: true,
+            self.parameters
         )
-        _ = self.lanes.pushReceived(push, at: self.now, workerIsFree: true, self.parameters)
     }
 
     private mutating func report() {

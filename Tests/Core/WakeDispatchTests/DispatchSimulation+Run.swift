@@ -77,7 +77,7 @@ extension DispatchSimulation {
             [
                 .absent, .absent, .nowOrNever, .at(self.now), .at(self.now + 1), .at(self.now + 40_000),
                 .at(self.now + 600_000),
-            ] as [ArrivingPush.Expiration]
+            ] as [Expiration]
         )
         let moment = self.lives.map { lives in
             // As the edge makes it of whole seconds on the wall clock.
@@ -228,7 +228,7 @@ extension DispatchSimulation {
             device,
             topic: self.topic(of: device),
             self.repeats.pick(Priority.allCases),
-            self.repeats.pick([.absent, .nowOrNever] as [ArrivingPush.Expiration]),
+            self.repeats.pick([.absent, .nowOrNever] as [Expiration]),
             clientID: first.number
         )
         // Numbers go on without it: it was no push of its own.

@@ -128,7 +128,7 @@ extension DispatchSimulation {
     func push(
         _ device: Int,
         _ priority: Priority,
-        _ expiration: ArrivingPush.Expiration,
+        _ expiration: Expiration,
         wakes: Bool,
         isNamed: Bool
     ) {

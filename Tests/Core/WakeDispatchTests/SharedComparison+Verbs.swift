@@ -71,7 +71,7 @@ extension SharedComparison {
         let topic = EngineRig.topicName(self.generator.once(in: 12) ? (device + 1) % 2 : device % 2)
         let now = self.shared.now
         let expiration = self.generator.pick([
-            ArrivingPush.Expiration.absent, .absent, .nowOrNever, .at(now + 5000), .at(now + 100_000),
+            Expiration.absent, .absent, .nowOrNever, .at(now + 5000), .at(now + 100_000),
         ])
         let priority = self.generator.pick([Priority.immediate, .considerate])
         let wakes = !self.generator.once(in: 8)

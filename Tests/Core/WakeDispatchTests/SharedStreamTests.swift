@@ -211,7 +211,7 @@ struct SharedStreamTests {
 
     @Test("Now or never is two seconds where another gateway has the slot, for what would launch now")
     func nowOrNever() throws {
-        var expirations: [ArrivingPush.Expiration] = []
+        var expirations: [Expiration] = []
         func reach(_ device: Int) {
             self.rig.rig.makePush(.immediate, .nowOrNever) { made, expiration in
                 EngineRig.topicName(0).withByteView { topic in

@@ -119,7 +119,7 @@ extension TraceDriver {
         guard let id = push["apnsID"] as? String,
             let priority = Priority(rawValue: UInt8(push["priority"] as? Int ?? 10))
         else { return }
-        var expiration = ArrivingPush.Expiration.absent
+        var expiration = Expiration.absent
         if let moment = push["expiration"] as? Double {
             expiration = moment == 0 ? .nowOrNever : .at(Instant(milliseconds: Self.milliseconds(moment)))
         }

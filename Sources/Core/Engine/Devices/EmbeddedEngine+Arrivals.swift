@@ -25,7 +25,7 @@ extension EmbeddedEngine {
     ///   `noMemoryForTopic` when there is no memory for one more to wait in.
     package func accept(
         _ push: Push,
-        _ expiration: ArrivingPush.Expiration,
+        _ expiration: Expiration,
         device: DeviceIndex,
         workerIsFree: Bool
     ) throws(Refusal) -> PushAnswer {
@@ -44,10 +44,9 @@ extension EmbeddedEngine {
         let content = self.traces.content(of: push, inPlaceOf: older)
         self.memory.hold(content, topic)
         let parameters = self.parameters(topic)
-        let arriving = ArrivingPush(handle: content.handle, priority: push.priority, expiration: expiration)
-        let now = self.now
+        let (handle, priority, now) = (content.handle, push.priority, self.now)
         let action = self.change(device) {
-            $0.pushReceived(arriving, at: now, workerIsFree: workerIsFree, parameters, with: &$1)
+            $0.pushReceived(handle, priority, expiration, at: now, workerIsFree: workerIsFree, parameters, with: &$1)
         }
         self.count(topic) { $0.accepted += 1 }
         var answer = PushAnswer(
@@ -79,7 +78,7 @@ extension EmbeddedEngine {
     /// - `device`: nil for a token that the push would register.
     package func acceptDryRun(
         _ push: Push,
-        _ expiration: ArrivingPush.Expiration,
+        _ expiration: Expiration,
         device: DeviceIndex?,
         topic: TopicIndex?,
         workerIsFree: Bool
@@ -89,7 +88,9 @@ extension EmbeddedEngine {
         var lanes = device.map { self.lanes($0) } ?? DeviceLanes()
         while lanes.timePassed(self.now, parameters) != .nothing {}
         let action = lanes.pushReceived(
-            ArrivingPush(handle: .none, priority: push.priority, expiration: expiration),
+            .none,
+            push.priority,
+            expiration,
             at: self.now,
             workerIsFree: workerIsFree,
             parameters

@@ -238,7 +238,7 @@ package struct PushTerms: Hashable, Sendable {
     }
 
     /// The terms of a push that arrives at `now`.
-    package init(_ priority: Priority, _ expiration: ArrivingPush.Expiration, at now: Instant) {
+    package init(_ priority: Priority, _ expiration: Expiration, at now: Instant) {
         self.priority = priority
         self.lifetime =
             switch expiration {

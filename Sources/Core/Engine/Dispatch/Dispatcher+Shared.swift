@@ -137,7 +137,7 @@ extension Dispatcher {
 
     /// A push that is now or never, and finds no free slot here though another gateway has one, waits for two seconds;
     /// every other push expires as it would. What is due of its device is done.
-    package func reachingElsewhere(_ push: Push, _ expiration: ArrivingPush.Expiration) -> ArrivingPush.Expiration {
+    package func reachingElsewhere(_ push: Push, _ expiration: Expiration) -> Expiration {
         guard expiration == .nowOrNever, push.wakes, !self.isDraining,
             let topic = self.engine.findTopic(push.topic), self.launches(topic), let shared = self.streams.shared
         else { return expiration }

@@ -74,7 +74,7 @@ extension Dispatcher {
     /// A push arrived.
     ///
     /// - `expiration`: its own, in policy time.
-    package func push(_ push: Push, _ expiration: ArrivingPush.Expiration) throws(Refusal) -> PushAnswer {
+    package func push(_ push: Push, _ expiration: Expiration) throws(Refusal) -> PushAnswer {
         switch self.engine.admit(push.token, topic: push.topic, isDryRun: push.isDryRun) {
         case .refused(let refusal): throw refusal
         case .newcomer(let topic):

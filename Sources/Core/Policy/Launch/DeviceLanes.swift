@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// What the policy knows of one device with its background tasks, and every way in which it changes.
 ///
@@ -243,12 +243,22 @@ extension DeviceLanes {
 extension DeviceLanes {
     /// A push arrived: see `DeviceState.pushReceived`.
     package mutating func pushReceived(
-        _ push: ArrivingPush,
+        _ handle: PushHandle,
+        _ priority: Priority,
+        _ expiration: Expiration,
         at now: Instant,
         workerIsFree: Bool,
         _ parameters: Parameters
     ) -> PushReceivedAction {
-        self.device.pushReceived(push, at: now, workerIsFree: workerIsFree, parameters, with: &self.tasks)
+        self.device.pushReceived(
+            handle,
+            priority,
+            expiration,
+            at: now,
+            workerIsFree: workerIsFree,
+            parameters,
+            with: &self.tasks
+        )
     }
 
     /// The pending push was launched: `device.inFlight` holds it.

@@ -101,17 +101,19 @@ extension DeviceState {
     /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
     /// - `tasks`: the tasks of the device, here and below: its pushes share the short lane with them.
     package mutating func pushReceived(
-        _ push: ArrivingPush,
+        _ handle: PushHandle,
+        _ priority: Priority,
+        _ expiration: Expiration,
         at now: Instant,
         workerIsFree: Bool,
         _ parameters: Parameters,
         with tasks: inout BackgroundTasks
     ) -> PushReceivedAction {
         let older = self.pending
-        let priority = max(push.priority, older?.priority ?? .passive)
-        let launches = workerIsFree && !tasks.fillShortLane && self.mayLaunch(priority, now, parameters)
+        let highest = max(priority, older?.priority ?? .passive)
+        let launches = workerIsFree && !tasks.fillShortLane && self.mayLaunch(highest, now, parameters)
         let expiry: Instant
-        switch push.expiration {
+        switch expiration {
         case .absent: expiry = now + parameters.defaultTTL
         case .nowOrNever:
             guard launches else { return .discarded }
@@ -121,13 +123,13 @@ extension DeviceState {
             expiry = moment
         }
         var newer = PendingPush(
-            handle: push.handle,
+            handle: handle,
             expiry: expiry,
             receivedAt: now,
             firstReceivedAt: now,
             coalesced: 0,
             attempts: 0,
-            priority: push.priority
+            priority: priority
         )
         if let older { newer.absorb(older) } else { tasks.pushArrived() }
         self.pending = newer

@@ -13,27 +13,14 @@ package struct PushHandle: Hashable, Sendable {
     package static var none: PushHandle { PushHandle(rawValue: 0) }
 }
 
-/// A push as it arrives.
-package struct ArrivingPush: Hashable, Sendable {
-    /// What `apns-expiration` asks for.
-    package enum Expiration: Hashable, Sendable {
-        /// The header is absent: `defaultTTL` from now.
-        case absent
-        /// 0: now or never.
-        case nowOrNever
-        /// Dropped when it still waits at this moment.
-        case at(Instant)
-    }
-
-    package var handle: PushHandle
-    package var priority: Priority
-    package var expiration: Expiration
-
-    package init(handle: PushHandle, priority: Priority, expiration: Expiration) {
-        self.handle = handle
-        self.priority = priority
-        self.expiration = expiration
-    }
+/// What `apns-expiration` of a push asks for, in policy time.
+package enum Expiration: Hashable, Sendable {
+    /// The header is absent: `defaultTTL` from now.
+    case absent
+    /// 0: now or never.
+    case nowOrNever
+    /// Dropped when it still waits at this moment.
+    case at(Instant)
 }
 
 /// A push that waits for its launch, and what was coalesced into it.

@@ -148,7 +148,7 @@ struct TraceEvent {
 struct TracePush {
     var apnsID: String
     var priority: Priority
-    var expiration: ArrivingPush.Expiration
+    var expiration: Expiration
 }
 
 /// A request of a trace.

@@ -281,9 +281,10 @@ extension Simulator {
         self.lastHandle += 1
         let handle = PushHandle(rawValue: self.lastHandle)
         self.identifiers[handle] = push.apnsID
-        let arriving = ArrivingPush(handle: handle, priority: push.priority, expiration: push.expiration)
         let action = self.devices[device].lanes.pushReceived(
-            arriving,
+            handle,
+            push.priority,
+            push.expiration,
             at: now,
             workerIsFree: true,
             self.parameters

@@ -146,7 +146,7 @@ struct TraceReader {
             }
             priority = known
         }
-        let expiration: ArrivingPush.Expiration =
+        let expiration: Expiration =
             switch try object.time("expiration") {
             case nil: .absent
             case 0?: .nowOrNever

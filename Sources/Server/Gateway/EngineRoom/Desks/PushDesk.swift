@@ -23,7 +23,7 @@ package final class PushDesk {
     /// Takes a push that came from `stream`.
     package func take(_ push: Push, from stream: StreamAddress, _ workspace: Workspace) -> PushReply {
         guard !self.isDraining else { return self.refuse(push, .shutdown, from: stream, workspace) }
-        var expiration = ArrivingPush.Expiration(push.expiration, workspace.offset)
+        var expiration = Expiration(push.expiration, workspace.offset)
         if workspace.remote != nil { expiration = workspace.dispatcher.reachingElsewhere(push, expiration) }
         do throws(Refusal) {
             let answer = try workspace.dispatcher.push(push, expiration)
@@ -105,7 +105,7 @@ package final class PushDesk {
     }
 }
 
-extension ArrivingPush.Expiration {
+extension Expiration {
     /// What a push says, in policy time.
     fileprivate init(_ expiration: PushExpiration, _ offset: WallOffset) {
         self =
