@@ -122,37 +122,6 @@ extension Dispatcher {
         self.hand(wake, to: subscription)
         return true
     }
-
-    /// A verb has launched a wake, as `stream` was free for one.
-    ///
-    /// - Returns: whether the stream got it.
-    @discardableResult
-    func launched(_ id: WakeID, for stream: Subscription?) -> Bool {
-        // A wake that is no longer in flight has ended elsewhere: nobody is to hear of it.
-        guard let wake = self.engine.launchedWake(id) else { return false }
-        guard let stream, stream.isFree else {
-            // No worker ever gets it.
-            self.engine.lose(id, takingBackAttempt: true)
-            return false
-        }
-        self.hand(wake, to: stream)
-        return true
-    }
-
-    func hand(_ wake: borrowing LaunchedWake, to subscription: Subscription) {
-        let kind = wake.kind
-        let isTaken = kind == .push ? subscription.request.takesPushes : subscription.request.takes(wake.target)
-        precondition(isTaken, "a stream is sent what it asked for")
-        self.streams.give(
-            wake.id,
-            kind,
-            bytes: wake.byteCount,
-            to: subscription,
-            at: self.engine.now,
-            deadline: wake.deadline
-        )
-        self.output.deliver(wake, to: subscription.address)
-    }
 }
 
 // MARK: - What has waited longest
