@@ -83,7 +83,6 @@ def flip_bits(place: Place, _: str, content: bytearray, count: int) -> str:
 
 
 flip_bit: Damage = partial(flip_bits, count=1)
-flip_four_bits: Damage = partial(flip_bits, count=4)
 
 
 @changed
@@ -95,13 +94,7 @@ def overwrite(place: Place, _: str, content: bytearray, size: int, is_zero: bool
     return f"bytes {offset}..<{end} {'zero' if is_zero else 'random'}"
 
 
-zero_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True)
-garble_sector: Damage = partial(overwrite, size=SECTOR, is_zero=False)
-zero_block: Damage = partial(overwrite, size=4096, is_zero=True)
-garble_block: Damage = partial(overwrite, size=4096, is_zero=False)
-zero_page: Damage = partial(overwrite, size=PAGE, is_zero=True)
 zero_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True, offset=0)
-garble_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=False, offset=0)
 
 
 def cut(place: Place, name: str, kept: Callable[[int], int]) -> str:
@@ -116,10 +109,6 @@ def cut_anywhere(place: Place, name: str) -> str:
 
 
 cut_in_half: Damage = partial(cut, kept=lambda size: size // 2)
-cut_to_nothing: Damage = partial(cut, kept=lambda size: 0)
-cut_to_a_sector: Damage = partial(cut, kept=lambda size: min(SECTOR, size - 1))
-cut_last_byte: Damage = partial(cut, kept=lambda size: size - 1)
-cut_last_page: Damage = partial(cut, kept=lambda size: max(0, size - PAGE))
 
 
 def zero_tail(place: Place, name: str) -> str:
@@ -132,10 +121,6 @@ def append(place: Place, _: str, content: bytearray, is_zero: bool) -> str:
     count = place.source.choice([1, SECTOR, FRAME, PAGE])
     content += bytes(count) if is_zero else place.source.randbytes(count)
     return f"{count} {'zeros' if is_zero else 'random bytes'} appended"
-
-
-append_garbage: Damage = partial(append, is_zero=False)
-append_zeros: Damage = partial(append, is_zero=True)
 
 
 def delete(place: Place, name: str) -> str:
@@ -179,7 +164,6 @@ def move(place: Place, name: str, is_database: bool) -> str:
     return f"moved elsewhere{' with its log' if is_database else ''}, a link in its place"
 
 
-link: Damage = partial(move, is_database=False)
 link_database: Damage = partial(move, is_database=True)
 
 
@@ -199,11 +183,6 @@ def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> 
     return f"{what} in its place"
 
 
-link_to_nothing: Damage = partial(replace, make=lambda path: os.symlink("nowhere", path), what="a link to nothing")
-put_folder: Damage = partial(replace, make=os.mkdir, what="a folder")
-put_pipe: Damage = partial(replace, make=lambda path: os.mkfifo(path, 0o600), what="a named pipe")
-
-
 @changed
 def move_page(place: Place, name: str, content: bytearray, is_swap: bool, one: int | None = None) -> str | None:
     """Copies a page over another, or swaps the two; `one` is the first of them unless it is drawn."""
@@ -218,12 +197,6 @@ def move_page(place: Place, name: str, content: bytearray, is_swap: bool, one: i
     if is_swap:
         content[mine] = second
     return f"pages {one} and {other} swapped" if is_swap else f"page {one} copied over page {other}"
-
-
-swap_pages: Damage = partial(move_page, is_swap=True)
-copy_page: Damage = partial(move_page, is_swap=False)
-# The page behind the first is the root of the rows.
-swap_root: Damage = partial(move_page, is_swap=True, one=1)
 
 
 # Of a log
@@ -282,10 +255,6 @@ def take_commits(place: Place, _: str, content: bytearray, is_cut: bool) -> str:
     start = newest[-count][0] if count else len(content) // 2
     content[start:] = b"" if is_cut else bytes(len(content) - start)
     return f"its last {count} commits {'cut' if is_cut else 'zero'}, from byte {start}"
-
-
-cut_commits: Damage = partial(take_commits, is_cut=True)
-zero_commits: Damage = partial(take_commits, is_cut=False)
 
 
 @changed
@@ -357,17 +326,32 @@ def put_older_pair(place: Place, name: str) -> str:
     return "; ".join(said)
 
 
+BOTH = (True, False)
 ANYWHERE: tuple[Damage, ...] = (
-    flip_bit, flip_four_bits, zero_sector, garble_sector, zero_block, garble_block, zero_page, zero_first_sector,
-    garble_first_sector, cut_anywhere, cut_in_half, cut_to_nothing, cut_to_a_sector, cut_last_byte, cut_last_page,
-    zero_tail, append_garbage, append_zeros, delete, put_older, put_others, link, link_to_nothing, put_folder, put_pipe,
-    swap_pages, copy_page,
+    flip_bit, partial(flip_bits, count=4),
+    *(partial(overwrite, size=size, is_zero=is_zero) for size in (SECTOR, 4096) for is_zero in BOTH),
+    partial(overwrite, size=PAGE, is_zero=True),
+    zero_first_sector, partial(overwrite, size=SECTOR, is_zero=False, offset=0),
+    cut_anywhere, cut_in_half,
+    *(partial(cut, kept=kept) for kept in (
+        lambda size: 0, lambda size: min(SECTOR, size - 1), lambda size: size - 1, lambda size: max(0, size - PAGE)
+    )),
+    zero_tail, *(partial(append, is_zero=is_zero) for is_zero in BOTH),
+    delete, put_older, put_others, partial(move, is_database=False),
+    partial(replace, make=lambda path: os.symlink("nowhere", path), what="a link to nothing"),
+    partial(replace, make=os.mkdir, what="a folder"),
+    partial(replace, make=lambda path: os.mkfifo(path, 0o600), what="a named pipe"),
+    *(partial(move_page, is_swap=is_swap) for is_swap in BOTH),
 )  # fmt: skip
 OF_LOGS: tuple[Damage, ...] = (
-    zero_frame_headers, change_salt, change_frame_header, cut_commits, zero_commits, take_out_frame,
+    zero_frame_headers, change_salt, change_frame_header, *(partial(take_commits, is_cut=is_cut) for is_cut in BOTH),
+    take_out_frame,
 )  # fmt: skip
 OF_DATABASES: tuple[Damage, ...] = (change_leaf, delete_database, link_database, link_and_damage_log)
-OF_JOURNALS: tuple[Damage, ...] = (empty_root, swap_root, run_statement, put_older_pair)
+# The page behind the first is the root of the rows.
+OF_JOURNALS: tuple[Damage, ...] = (
+    empty_root, partial(move_page, is_swap=True, one=1), run_statement, put_older_pair
+)  # fmt: skip
 
 
 def damages_of(name: str) -> tuple[Damage, ...]:

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import tempfile
-from dataclasses import dataclass
 
 from bench import push_load
 from crash import driver
@@ -19,19 +18,13 @@ GROWTH_MAX = 1.15
 MEGABYTE = 1_000_000
 
 
-@dataclass
-class Sample:
-    resident: int
-    descriptors: int
-    journal: int
-
-    @classmethod
-    def of(cls, gateway: ServedGateway) -> "Sample":
-        journal = sum(entry.stat().st_size for entry in os.scandir(gateway.state) if entry.name.startswith("journal"))
-        return cls(processes.resident_bytes(gateway.pid), processes.descriptors(gateway.pid), journal)
+def sample(gateway: ServedGateway) -> dict[str, int]:
+    journal = sum(entry.stat().st_size for entry in os.scandir(gateway.state) if entry.name.startswith("journal"))
+    resident, descriptors = processes.resident_bytes(gateway.pid), processes.descriptors(gateway.pid)
+    return {"resident": resident, "descriptors": descriptors, "journal": journal}
 
 
-async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> list[Sample]:
+async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> list[dict[str, int]]:
     """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
     load = run.load()
     everybody = asyncio.create_task(load.run())
@@ -44,7 +37,7 @@ async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> l
         )
     )  # fmt: skip
     while not pushing.done():
-        samples.append(Sample.of(run.gateway))
+        samples.append(sample(run.gateway))
         await asyncio.sleep(SAMPLE_SECONDS)
     name = "every push of h2load is answered 200"
     try:
@@ -58,14 +51,14 @@ async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> l
     return samples
 
 
-def compare(samples: list[Sample], verdicts: Verdicts) -> None:
+def compare(samples: list[dict[str, int]], verdicts: Verdicts) -> None:
     third = len(samples) // 3
     for what, slack in (("resident", 8 * MEGABYTE), ("descriptors", 8), ("journal", 8 * MEGABYTE)):
-        before = max(getattr(sample, what) for sample in samples[third : 2 * third])
-        after = max(getattr(sample, what) for sample in samples[2 * third :])
+        before = max(each[what] for each in samples[third : 2 * third])
+        after = max(each[what] for each in samples[2 * third :])
         name = f"{what} of the last third is no higher than of the second"
         verdicts.check(name, after <= before * GROWTH_MAX + slack, f"{after:,} after {before:,}")
-        start = getattr(samples[0], what)
+        start = samples[0][what]
         verdicts.note(name, f"at the start {start:,}, highest of the second third {before:,}, of the last {after:,}")
 
 
