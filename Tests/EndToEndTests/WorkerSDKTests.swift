@@ -223,15 +223,15 @@ struct WorkerSDKTests {
     @Test("A connection that swallows everything is given up, and the wake that was on it is handled after all")
     func silence() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.client("swallowing_proxy.py")
+        let script = RunningGateway.client("transfer_proxy.py")
         let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
         let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
         let worker = try SDKWorker(url, authority: gateway.certificateAuthority, ["--silence", "20"])
         try worker.wait(for: "subscribed")
         try gateway.instruct(1, #""do":"hangOnce""#)
         let wake = try worker.wait(for: "wake").text("wake")
-        try proxy.endInput()
-        #expect(try proxy.line() == "swallowing")
+        try proxy.write(#"{"do":"swallow"}"#)
+        #expect(try proxy.line() == "done")
         // Neither the gateway nor the network says anything: the worker finds out by itself, before the wake expires.
         #expect(try worker.wait(for: "disconnected").text("code") == "timedOut")
         #expect(try worker.wait(for: "lost").text("wake") == wake)

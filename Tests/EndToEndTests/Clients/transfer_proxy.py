@@ -1,11 +1,13 @@
-"""A proxy before a web server that cuts, holds and corrupts what comes from it.
+"""A proxy before a server that cuts, holds, corrupts and swallows what comes from it.
 
-Arguments: the paths of the server's sockets. It listens on a free loopback port for each and prints the ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
+Arguments: the paths of the server's sockets, or HOST:PORT of each. It listens on a free loopback port for each and prints
+the ports. Each line of standard input is a command, a JSON object, which is followed by a line `done`:
 
 - `{"do": "hold", "after": N}`: every connection passes N bytes of the server's, then nothing; `release` lets all go on;
 - `{"do": "cut", "after": N, "times": M}`: the next M connections are reset after N bytes of the server's;
 - `{"do": "corrupt", "at": N, "times": M}`: of the next M connections the byte after N of the server's is another one;
-- `{"do": "refuse", "times": M}`: the next M connections are reset before anything is sent.
+- `{"do": "refuse", "times": M}`: the next M connections are reset before anything is sent;
+- `{"do": "swallow"}`: whatever comes on the connections that are open now is swallowed, in both directions.
 """
 
 import asyncio
@@ -22,6 +24,7 @@ class Rules:
         self.hold = None
         self.released = asyncio.Event()
         self.faults = []
+        self.open, self.swallowing = set(), set()
 
     def take_fault(self):
         return self.faults.pop(0) if self.faults else None
@@ -33,6 +36,8 @@ class Rules:
         elif command["do"] == "release":
             self.hold = None
             self.released.set()
+        elif command["do"] == "swallow":
+            self.swallowing |= self.open
         else:
             self.faults += [command] * command["times"]
 
@@ -43,7 +48,7 @@ def reset(writer):
     writer.transport.abort()
 
 
-async def pass_answers(reader, writer, rules, fault):
+async def pass_answers(reader, writer, rules, fault, swallows):
     """Passes what the server sends, with one fault at most, in pieces that end where something is to happen."""
     kind = fault["do"] if fault else None
     passed = 0
@@ -56,6 +61,10 @@ async def pass_answers(reader, writer, rules, fault):
             await rules.released.wait()
             continue
         data = bytearray(await reader.read(max(1, room)))
+        if swallows():
+            if not data:
+                return None
+            continue
         if not data:
             return writer.write_eof()
         if kind == "corrupt" and passed <= fault["at"] < passed + len(data):
@@ -70,13 +79,21 @@ async def serve(target, rules):
         fault = rules.take_fault()
         if fault and fault["do"] == "refuse":
             return reset(writer)
-        server_reader, server_writer = await asyncio.open_unix_connection(target)
-        upstream = asyncio.create_task(pass_on(reader, server_writer))
+        host, _, port = target.rpartition(":")
+        opened = asyncio.open_connection(host, int(port)) if host else asyncio.open_unix_connection(target)
+        server_reader, server_writer = await opened
+        rules.open.add(writer)
+
+        def swallows():
+            return writer in rules.swallowing
+
+        upstream = asyncio.create_task(pass_on(reader, server_writer, swallows))
         try:
-            await pass_answers(server_reader, writer, rules, fault)
+            await pass_answers(server_reader, writer, rules, fault, swallows)
         except (ConnectionError, OSError):
             writer.transport.abort()
         await upstream
+        rules.open.discard(writer)
         server_writer.close()
         writer.close()
 
