@@ -1,13 +1,14 @@
 """An HTTP/1.1 server that transfers are tried against: entities with ranges and validators, and faults on request.
 
-usage: transfer_server.py PORTFILE
+usage: transfer_server.py PORTFILE [LOG]
 
 GET /entity/SIZE/SEED answers SIZE bytes that SEED makes, with a strong ETag. The query says what is wrong with it:
 noranges=1 knows no ranges and sends no validator; cut=N ends the connection after N bytes of each answer; rate=N sends
 N bytes a second; status=S answers S; fail=N answers 503 the first N times; lie=N announces N bytes more than there are;
 redirect=URL redirects; loop=1 redirects to itself; stall=1 sends half and then nothing; change=1 has another ETag and
-other bytes after the first answer. PUT /upload/NAME keeps what was sent; GET /upload/NAME says its SHA-256. GET /log lists
-the requests since the last look: method, path, range, authorization.
+other bytes after the first answer. GET /digest/SIZE/SEED says the SHA-256 of those bytes. PUT /upload/NAME keeps what was
+sent; GET /upload/NAME says its SHA-256. GET /log lists the requests since the last look: method, path, range, authorization.
+LOG gets a line for each answer with an entity: its status, its first byte, and how many bytes were sent.
 """
 
 import hashlib
@@ -86,6 +87,9 @@ class Handler(BaseHTTPRequestHandler):
         if parts.path.startswith("/upload/"):
             with lock:
                 return self.answer(200, json.dumps(uploads.get(parts.path)).encode())
+        if parts.path.startswith("/digest/"):
+            _, _, size, seed = parts.path.split("/")
+            return self.answer(200, hashlib.sha256(content(int(size), seed)).hexdigest().encode())
         with lock:
             seen[self.path] = seen.get(self.path, 0) + 1
             turn = seen[self.path]
@@ -118,7 +122,13 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("content-range", "bytes %d-%d/%d" % (first, size - 1, size))
         self.send_header("content-length", str(size - first + int(query.get("lie", 0))))
         self.end_headers()
-        self.send_body(body[first:], query)
+        self.sent = 0
+        try:
+            self.send_body(body[first:], query)
+        finally:
+            if len(sys.argv) > 2:
+                with open(sys.argv[2], "a") as file:
+                    file.write(f"{status} {first} {self.sent}\n")
 
     def send_body(self, body, query):
         if "cut" in query:
@@ -129,7 +139,7 @@ class Handler(BaseHTTPRequestHandler):
         rate = int(query.get("rate", 0))
         step = max(1, rate // 20) if rate else 1 << 18
         for start in range(0, len(body), step):
-            self.wfile.write(body[start : start + step])
+            self.sent += self.wfile.write(body[start : start + step])
             if rate:
                 time.sleep(0.05)
         if "cut" in query or "lie" in query:
