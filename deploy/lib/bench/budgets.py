@@ -9,7 +9,6 @@ a debug build, which have no budget. Whoever makes a push or a connection cheape
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -50,9 +49,9 @@ class HeapCounter:
     """
 
     def __init__(self, folder: str):
-        library, self.path = os.path.join(folder, "count_allocations.so"), os.path.join(folder, "count")
-        source = os.path.join(HERE, "count_allocations.c")
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+        source, library = os.path.join(HERE, "count_allocations.c"), os.path.join(folder, "count_allocations.so")
+        processes.compiled(source, library, "-shared", "-fPIC")
+        self.path = os.path.join(folder, "count")
         with open(self.path, "wb") as file:
             file.write(bytes(16))
         # The words that start a program whose memory is counted.

@@ -36,10 +36,8 @@ class Count:
 
 
 def preload(folder: str) -> str:
-    library = os.path.join(folder, "wait_in_main.so")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wait_in_main.c")
-    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
-    return library
+    return processes.compiled(source, os.path.join(folder, "wait_in_main.so"), "-shared", "-fPIC")
 
 
 def stripped(products: str, folder: str) -> str:

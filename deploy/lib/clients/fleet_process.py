@@ -6,7 +6,7 @@ import select
 import subprocess
 import time
 
-from shared import waiting
+from shared import processes, waiting
 
 CONNECT_SECONDS, WAIT_SECONDS, LOOK_SECONDS = 300, 300, 0.02
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers.c")
@@ -14,10 +14,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers.c")
 
 def build(folder: str) -> str:
     """The program, which is built when it is not there yet."""
-    program = os.path.join(folder, "workers")
-    if not os.path.exists(program):
-        subprocess.run(["cc", "-O2", "-o", program, SOURCE, "-lssl", "-lcrypto"], check=True)
-    return program
+    return processes.compiled(SOURCE, os.path.join(folder, "workers"), "-lssl", "-lcrypto")
 
 
 class FleetProcess:

@@ -20,11 +20,9 @@ class Audit:
         self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger
         self.verdicts: Verdicts = load.verdicts
-        self.admin: Client
         self.edge: Client
 
     async def run(self) -> None:
-        self.admin = await self.load.connect(self.load.addresses.admin, None)
         self.edge = await self.load.edge()
         await self.resolve_wakes()
         explained = await self.explain_all()
@@ -40,12 +38,11 @@ class Audit:
         await self.removed()
         await Ways(self.load, explained, self.ways_again_max).run()
         await self.edge.close()
-        await self.admin.close()
 
     async def statistics(self, path: str) -> dict:
         """The totals; zeros when the gateway knows no such topic, which the comparisons then find."""
-        response = await self.admin.request("GET", path)
-        return response.json() if response.status == 200 else NO_STATISTICS
+        [(status, stats)] = await http1.read_all(self.load.addresses.admin, [path])
+        return stats if status == 200 else NO_STATISTICS
 
     # Wakes
 

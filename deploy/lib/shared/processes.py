@@ -13,6 +13,13 @@ from collections.abc import Callable
 from shared import waiting
 
 
+def compiled(source: str, program: str, *options: str) -> str:
+    """Builds a file in C, unless that was done already; the path of the program, or of the library."""
+    if not os.path.exists(program):
+        subprocess.run(["cc", "-O2", "-o", program, source, *options], check=True)
+    return program
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

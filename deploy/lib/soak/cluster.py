@@ -9,8 +9,10 @@ and nobody may be woken twice within an interval, or by two gateways for one wak
 import argparse
 import asyncio
 import contextlib
+import glob
 import os
 import random
+import shutil
 import signal
 import statistics
 import tempfile
@@ -234,13 +236,9 @@ async def play(
 def keep_logs(folder: str) -> None:
     """What gateways and servers wrote, where it outlives the run."""
     kept = tempfile.mkdtemp(prefix="wakegate-cluster-logs.")
-    for place, _, files in os.walk(folder):
-        for name in files:
-            if name in ("gateway.log", "log"):
-                with contextlib.suppress(OSError):
-                    with open(os.path.join(place, name), "rb") as log, \
-                            open(os.path.join(kept, f"{os.path.basename(place)}.log"), "wb") as copy:  # fmt: skip
-                        copy.write(log.read())
+    for path in (*glob.glob(f"{folder}/**/gateway.log", recursive=True), *glob.glob(f"{folder}/**/log", recursive=True)):
+        with contextlib.suppress(OSError):
+            shutil.copy(path, os.path.join(kept, f"{os.path.basename(os.path.dirname(path))}.log"))
     print(f"      the logs are in {kept}", flush=True)
 
 

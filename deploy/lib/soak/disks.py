@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import functools
-import glob
 import os
 import subprocess
 
@@ -35,14 +34,7 @@ def hide_mounts() -> None:
 
 def is_held(image: str) -> bool:
     """Whether a device still shows an image."""
-    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                if file.read().rstrip("\n") == os.path.realpath(image):
-                    return True
-        except OSError:
-            continue
-    return False
+    return bool(subprocess.run(["losetup", "--associated", image], capture_output=True, check=True).stdout)
 
 
 class LoopFolder:
