@@ -39,7 +39,7 @@ class Session:
         self.flush()
 
     def go_on_after_goaway(self):
-        """Goes on with the streams that a GOAWAY leaves open (RFC 9113 §6.8), whose frames the library refuses."""
+        """Keeps the streams that a GOAWAY leaves open (RFC 9113 §6.8), whose frames the library refuses."""
         is_open = ConnectionState.CLIENT_OPEN
         H2ConnectionStateMachine._transitions[is_open, ConnectionInputs.RECV_GOAWAY] = (None, is_open)
         return self
@@ -69,7 +69,7 @@ class Session:
         return self.request("POST", f"/3/device/{device}", head, body)
 
     def receive(self):
-        """What comes next, as events of the library; None at the end of the connection."""
+        """Reads once, and returns the events of the library; None at the end of the connection."""
         try:
             received = self.socket.recv(65536)
         except TimeoutError:

@@ -59,7 +59,7 @@ class Ways:
         return ends
 
     async def ask(self, pushes: list[Push]) -> None:
-        """Asks for pushes. An end that was told before is told for good."""
+        """Asks for pushes. An end that was reported before must be the same now."""
         answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
         for push, (status, way) in zip(pushes, answers, strict=True):
             if status != 200:

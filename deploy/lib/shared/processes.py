@@ -1,4 +1,4 @@
-"""Programs that are started and ended, once or again and again, and what the kernel tells of their processes."""
+"""Programs that are started and ended, once or repeatedly, and the kernel's figures of their processes."""
 
 import contextlib
 import json

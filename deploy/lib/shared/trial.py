@@ -1,4 +1,4 @@
-"""What the long tests share that the test command runs by themselves, each in a short form."""
+"""The command line of the long tests that the test command also runs, each in a short form."""
 
 import argparse
 import random

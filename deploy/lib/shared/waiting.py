@@ -1,11 +1,11 @@
-"""Waiting for what comes about by itself."""
+"""Waiting until a condition holds."""
 
 import time
 from collections.abc import Callable
 
 
 def until(holds: Callable[[], object], seconds: float = 120, rest: float = 0.02) -> bool:
-    """Waits until something holds, at most so long; whether it does."""
+    """Waits until a condition holds, for `seconds` at most. Returns whether it does."""
     deadline = time.monotonic() + seconds
     while not (is_so := holds()) and time.monotonic() < deadline:
         time.sleep(rest)

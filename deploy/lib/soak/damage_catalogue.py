@@ -177,7 +177,7 @@ def link_and_damage_log(place: Place, name: str) -> str:
 
 
 def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> str:
-    """Something that is no file."""
+    """Puts something else where the file was."""
     os.unlink(place.path(name))
     make(place.path(name))
     return f"{what} in its place"

@@ -102,11 +102,11 @@ class Scene(Stage):
         return digest_of(place)
 
     def woken(self) -> list[int]:
-        """For how many transfers each event is that the gateway was told of."""
+        """The number of transfers of each event that the gateway received."""
         return [count for _, _, count in self.gateway.events]
 
     def follower(self, room: int | None = None) -> socket.socket:
-        """A connection that has asked for the session's events, and reads nothing by itself."""
+        """A connection that has asked for the session's events, and from which nothing was read."""
         follower = socket.socket(socket.AF_UNIX)
         if room:
             follower.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
@@ -120,7 +120,7 @@ def has_unread(follower: socket.socket, event: str) -> None:
     waiting.until(lambda: f"event: {event}".encode() in follower.recv(65536, socket.MSG_PEEK))
 
 
-# What comes of downloads: how each is called, its path and options, and fields of what it has come to.
+# Downloads: the name of each, its path and options, and fields of the transfer when it has ended.
 ENDS = (
     ("a lying length fails", "/entity/5000/d?lie=7", {}, {"reason": "WrongLength"}),
     ("a wrong checksum fails", "/entity/5000/e", {"sha256": "0" * 64}, {"reason": "BadChecksum"}),
@@ -240,7 +240,7 @@ def states(program: str, verdicts: Verdicts) -> None:
         allowed = sorted((connection.getresponse().getheader("allow") or "").split(", "))
         verdicts.equal("a 405 names what is allowed", "the methods", allowed, ["DELETE", "GET", "PUT"])
         connection.close()
-        # What is asked is answered, with what there is or why it cannot be told.
+        # Every request is answered, with the data or with the reason why there is none.
         scene.limit(FULL)
         scene.agent.ask("PUT", "/v1/sessions/t", {})
         for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
