@@ -14,7 +14,7 @@ struct TaskWaitTests {
         case embedded, postgres
     }
 
-    /// What the terminal's script is told; `task_terminal.py` says what each member is.
+    /// What the terminal's script is told; `terminals.py` says what each member is.
     private struct Settings: Encodable {
         let program: String
         let url: String
@@ -83,7 +83,7 @@ struct TaskWaitTests {
             scenes: [scene]
         )
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
-        let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("task_terminal.py"), text])
+        let script = try ChildProcess(RunningGateway.python, [RunningGateway.client("terminals.py"), text])
         let line = try #require(try script.line(within: 240), "no \(scene): \(script.errors)")
         let played = try JSONDecoder().decode(Scene.self, from: Data(line.utf8))
         #expect(played.faults.isEmpty, "\(played.faults.joined(separator: "\n"))")

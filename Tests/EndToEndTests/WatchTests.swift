@@ -12,7 +12,7 @@ struct WatchTests {
         let faults: [String]
     }
 
-    /// What the terminal's script is told; `watch_terminal.py` says what each member is.
+    /// What the terminal's script is told; `terminals.py` says what each member is.
     private struct Settings: Encodable {
         let program: String
         let url: String
@@ -138,7 +138,7 @@ struct WatchTests {
             topic: self.topic,
             scenes: scenes
         )
-        let script = RunningGateway.client("watch_terminal.py")
+        let script = RunningGateway.client("terminals.py")
         let text = String(decoding: try JSONEncoder().encode(settings), as: UTF8.self)
         return try ChildProcess(RunningGateway.python, [script, text], isInputOpen: true)
     }

@@ -1,18 +1,40 @@
-"""Programs on pseudo-terminals of their own, and what those show."""
+"""Runs `wakegate stats --watch`, `task list --watch` and `task submit --wait` on pseudo-terminals and says what is wrong
+with what they show: a line of JSON a scene.
+
+The only argument is a JSON object:
+  program    the path of wakegate
+  url        the admin listener
+  topic      for `stats`: a topic with a worker named curl, and a push
+  device     for tasks: a device in use, for whose tasks com.example.tasks.* a worker runs a command that reports "part N"
+             of four as its progress and then waits for the file "goN"
+  folder     where these files are
+  scenes     the names of the functions below that are to be played, in order
+A line of standard input says that what the scene `gone` waits for has happened.
+A line is {"scene": ..., "faults": [...]}: everything that should not be, and nothing when all is well.
+"""
 
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import select
+import signal
 import struct
+import subprocess
+import sys
 import termios
 import time
+import types
 
 import pyte
 
+settings = types.SimpleNamespace(**json.loads(sys.argv[1]))
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+WRAPS, WRAPS_NOT = b"\x1b[?7h", b"\x1b[?7l"
+EXPORT = "com.example.tasks.export"
+COLOUR = re.compile(rb"\x1b\[3[0-7]")
 
 
 class Terminal:
@@ -100,3 +122,167 @@ def shown(terminal):
 
 def say(scene, faults):
     print(json.dumps({"scene": scene, "faults": faults}), flush=True)
+
+
+class Watch(Terminal):
+    def __init__(self, **options):
+        super().__init__([settings.program, "stats", "--watch", "--gateway", settings.url], **options)
+
+    def shows_gateway(self):
+        self.expect("the topic, the worker and the state", lambda: all(
+            word in self.text for word in (settings.topic, "curl", "ready", "1 accepted", "q quits")))
+
+
+def view():
+    """It has a screen of its own, in colours, with bars that go on, and ends with a key."""
+    terminal = Watch()
+    terminal.shows_gateway()
+    if not terminal.written.startswith(ENTER):
+        terminal.faults.append("it does not begin with a screen of its own")
+    if not COLOUR.search(terminal.written):
+        terminal.faults.append("it has no colours")
+    terminal.expect("bars of several seconds", lambda: re.search("pushes .*[▁▂▃▄▅▆▇█]{3}", terminal.text))
+    if termios.tcgetattr(terminal.terminal)[3] & termios.ECHO:
+        terminal.faults.append("keys are shown")
+    if "SLOTS BUSY" not in terminal.text or "1/4" not in terminal.text:
+        terminal.faults.append(f"no slots: {terminal.text}")
+    print(terminal.text, file=sys.stderr)
+    os.write(terminal.terminal, b"q")
+    # The program leaves its screen first and gives the settings back after that.
+    terminal.expect("the end", lambda: LEAVE in terminal.written)
+    terminal.expect("the terminal's settings are given back",
+                    lambda: termios.tcgetattr(terminal.terminal)[3] == terminal.before[3])
+    terminal.end()
+    return terminal.faults
+
+
+def resized():
+    """It follows the terminal's size, and never writes beyond it."""
+    terminal = Watch()
+    terminal.shows_gateway()
+    terminal.follow_sizes()
+    terminal.shows_gateway()
+    os.kill(terminal.pid, signal.SIGTERM)
+    terminal.end()
+    return terminal.faults
+
+
+def interrupted():
+    """Control-C ends it and gives the terminal back; Control-Z lends it out and takes it again."""
+    terminal = Watch()
+    terminal.shows_gateway()
+    terminal.written = b""
+    os.write(terminal.terminal, b"\x1a")
+    terminal.expect("the terminal is lent out", lambda: LEAVE in terminal.written)
+    os.waitpid(terminal.pid, os.WUNTRACED)
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.expect("the screen is back", lambda: ENTER in terminal.written)
+    terminal.shows_gateway()
+    terminal.written = b""
+    os.write(terminal.terminal, b"\x03")
+    terminal.end()
+    return terminal.faults
+
+
+def plain():
+    """NO_COLOR takes the colours away, and nothing else."""
+    terminal = Watch(NO_COLOR="1")
+    terminal.shows_gateway()
+    if b"\x1b[3" in terminal.written or b"\x1b[1m" in terminal.written:
+        terminal.faults.append("there are colours")
+    os.write(terminal.terminal, b"q")
+    terminal.end()
+    return terminal.faults
+
+
+def gone():
+    """The gateway is killed, and comes back: the view says so, and goes on."""
+    terminal = Watch()
+    terminal.shows_gateway()
+    say("alive", terminal.faults)
+    sys.stdin.readline()
+    terminal.expect("that it is gone", lambda: "gone" in terminal.text and "is asked again" in terminal.text)
+    if settings.topic not in terminal.text:
+        terminal.faults.append("what it had is gone as well")
+    say("gone", terminal.faults)
+    sys.stdin.readline()
+    terminal.expect("that it is back", lambda: "ready" in terminal.text and "gone" not in terminal.text)
+    os.write(terminal.terminal, b"q")
+    terminal.end()
+    return terminal.faults
+
+
+def submit(*options, **terminal):
+    command = ["task", "submit", settings.device, EXPORT, "--kind", "continued", "--title", "Export"]
+    return Terminal([settings.program, *command, *options, "--gateway", settings.url], **terminal)
+
+
+def go(number):
+    pathlib.Path(settings.folder, f"go{number}").touch()
+
+
+def watch():
+    """It has a screen of its own, with a bar that grows, follows the terminal's size, and ends with Control-C."""
+    command = [settings.program, "task", "submit", settings.device, EXPORT, "--kind", "continued", "--title", "Export"]
+    subprocess.run([*command, "--gateway", settings.url], check=True, stdout=subprocess.DEVNULL)
+    terminal = Terminal([settings.program, "task", "list", "--watch", "--gateway", settings.url])
+    terminal.expect("a quarter", lambda: "25 %  1 of 4" in terminal.text and "Export  part 1" in terminal.text)
+    quarter = terminal.text.count("█")
+    if not terminal.written.startswith(ENTER):
+        terminal.faults.append("it does not begin with a screen of its own")
+    go(1)
+    terminal.expect("a half", lambda: "50 %  2 of 4" in terminal.text and "part 2" in terminal.text)
+    if terminal.text.count("█") <= quarter:
+        terminal.faults.append(f"the bar does not grow: {terminal.text}")
+    terminal.follow_sizes()
+    terminal.expect("the bar", lambda: "50 %" in terminal.text)
+    print(terminal.text, file=sys.stderr)
+    for number in (2, 3, 4):
+        go(number)
+    terminal.expect("the end", lambda: "no tasks" in terminal.text)
+    terminal.written = b""
+    os.write(terminal.terminal, b"\x03")
+    terminal.end()
+    return terminal.faults
+
+
+def wait():
+    """A bar on the line where it was started grows to its end, and the exit status is the task's."""
+    terminal = submit("--wait")
+    terminal.expect("a quarter", lambda: re.search("Export: part 1 +█.* 25 %  1 of 4", terminal.text))
+    if ENTER in terminal.written or WRAPS_NOT not in terminal.written:
+        terminal.faults.append("it does not draw in one line of the ordinary screen")
+    go(1)
+    terminal.expect("a half", lambda: "50 %" in terminal.text and "25 %" not in terminal.text)
+    terminal.resize(44, 10)
+    go(2)
+    terminal.expect("three quarters in a narrow terminal", lambda: "75 %" in terminal.text)
+    if sum("%" in line for line in terminal.screen.display) != 1:
+        terminal.faults.append(f"the bar is not one line: {terminal.text}")
+    for number in (3, 4):
+        go(number)
+    terminal.expect("its end", lambda: "success" in terminal.text)
+    if "100 %" not in terminal.text:
+        terminal.faults.append(f"the bar does not come to its end: {terminal.text}")
+    print(terminal.text, file=sys.stderr)
+    terminal.end(gives_back=WRAPS)
+    return terminal.faults
+
+
+def cancel():
+    """Control-C cancels the task, and the exit status says so."""
+    terminal = submit("--wait", NO_COLOR="1")
+    terminal.expect("a quarter", lambda: "25 %" in terminal.text)
+    if b"\x1b[3" in terminal.written or b"\x1b[1m" in terminal.written:
+        terminal.faults.append("there are colours")
+    os.write(terminal.terminal, b"\x03")
+    terminal.expect("that it is cancelled", lambda: "is being cancelled" in terminal.text)
+    terminal.expect("the end", lambda: "\ncancelled" in terminal.text)
+    if LEAVE in terminal.written:
+        terminal.faults.append("it gives back a screen that it did not take")
+    terminal.end(status=5, gives_back=WRAPS)
+    return terminal.faults
+
+
+for scene in settings.scenes:
+    say(scene, globals()[scene]())
