@@ -31,13 +31,9 @@ struct JSONReaderTests {
             ("\"\\ud800\"", 8), ("nul", 1), ("{\"a\" 1}", 6), ("[1 // one\n]", 4), ("1.", 3), ("\"\t\"", 2),
         ]
     )
-    func faults(text: String, column: Int) {
-        do throws(JSONFault) {
-            _ = try JSONReader.read(text)
-            Issue.record("\(text) was read")
-        } catch {
-            #expect(error.column == column, "\(error.what)")
-        }
+    func faults(text: String, column: Int) throws {
+        let error = try #require(throws: JSONFault.self) { try JSONReader.read(text) }
+        #expect(error.column == column, "\(error.what)")
     }
 
     @Test(
@@ -49,12 +45,8 @@ struct JSONReaderTests {
     )
     func repeatedNames(text: String, member: String?) throws {
         _ = try JSONReader.read(text)
-        do throws(JSONFault) {
-            _ = try JSONReader.read(text, refusingRepeatedNames: true)
-            Issue.record("\(text) was read")
-        } catch {
-            #expect(error.kind == .repeatedName && error.member == member, "\(error)")
-        }
+        let error = try #require(throws: JSONFault.self) { try JSONReader.read(text, refusingRepeatedNames: true) }
+        #expect(error.kind == .repeatedName && error.member == member, "\(error)")
         _ = try JSONReader.read(#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#, refusingRepeatedNames: true)
         // Two names for JSON, and one for strings that compare by canonical equivalence.
         _ = try JSONReader.read(#"{"\u00e9": 1, "e\u0301": 2}"#, refusingRepeatedNames: true)

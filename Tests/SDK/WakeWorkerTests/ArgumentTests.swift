@@ -14,15 +14,13 @@ struct ArgumentTests {
             ("https://a", "t", 1, 65, "65 devices"),
         ]
     )
-    func bad(gateway: String, topic: String, slots: Int, devices: Int, text: String) {
+    func bad(gateway: String, topic: String, slots: Int, devices: Int, text: String) throws {
         let tokens = Array(repeating: "ab", count: devices)
-        do throws(WakeWorkerError) {
-            _ = try WakeWorker(gateway: gateway, topic: topic, slots: slots, devices: tokens)
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == .badArgument)
-            #expect(error.message.contains(text), "\(error)")
+        let error = try #require(throws: WakeWorkerError.self) {
+            try WakeWorker(gateway: gateway, topic: topic, slots: slots, devices: tokens)
         }
+        #expect(error.code == .badArgument)
+        #expect(error.message.contains(text), "\(error)")
     }
 
     @Test("What can be used is taken", arguments: ["https://a:2197", "http://[::1]:80/", "unix:/run/wakegate.sock"])
@@ -36,12 +34,10 @@ struct ArgumentTests {
             _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
         }
         for seconds in [0, 19, 301] {
-            do throws(WakeWorkerError) {
-                _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
-                Issue.record("\(seconds) s were taken")
-            } catch {
-                #expect(error.code == .badArgument && error.message.contains("20 to 300 seconds"), "\(error)")
+            let error = try #require(throws: WakeWorkerError.self, "\(seconds) s") {
+                try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
             }
+            #expect(error.code == .badArgument && error.message.contains("20 to 300 seconds"), "\(error)")
         }
     }
 

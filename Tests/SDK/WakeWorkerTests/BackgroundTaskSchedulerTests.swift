@@ -50,13 +50,11 @@ struct BackgroundTaskSchedulerTests {
         let gateway = try await TaskGateway()
         try await gateway.answer("POST", "/tasks", status, #"{"reason":"\#(reason)","message":"Do otherwise."}"#)
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler
-        do throws(BackgroundTaskError) {
+        let error = try await #require(throws: BackgroundTaskError.self) {
             try await scheduler.submit(.processing("a"))
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == code && error.message.contains("Do otherwise."), "\(error)")
-            #expect(error.retryAfter == nil && error.cause != nil)
         }
+        #expect(error.code == code && error.message.contains("Do otherwise."), "\(error)")
+        #expect(error.retryAfter == nil && error.cause != nil)
     }
 
     @Test("A limit that is reached says when to try again; one that passes soon is waited for")
@@ -65,12 +63,8 @@ struct BackgroundTaskSchedulerTests {
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler
         let body = #"{"reason":"TooManyRequests","message":"Wait."}"#
         try await gateway.answer("DELETE", "/tasks", 429, body, headers: ["retry-after": "60"])
-        do throws(BackgroundTaskError) {
-            try await scheduler.cancelAll()
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == .tooManyRequests && error.retryAfter == .seconds(60), "\(error)")
-        }
+        let error = try await #require(throws: BackgroundTaskError.self) { try await scheduler.cancelAll() }
+        #expect(error.code == .tooManyRequests && error.retryAfter == .seconds(60), "\(error)")
         try await gateway.answer("DELETE", "/tasks", 429, body, headers: ["retry-after": "1"])
         let begun = ContinuousClock.now
         try await scheduler.cancelAll()
@@ -91,12 +85,10 @@ struct BackgroundTaskSchedulerTests {
         try await scheduler.transfersFinished(session: "photos", id: #"a"\"#)
         #expect(try await gateway.request("/sessions/photos").body == #"{"finished":1,"id":"a\"\\"}"#)
         try await gateway.answer("POST", "/sessions/ninth", 409, #"{"reason":"TooManySessions","message":"No."}"#)
-        do throws(BackgroundTaskError) {
+        let error = try await #require(throws: BackgroundTaskError.self) {
             try await scheduler.transfersFinished(session: "ninth")
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == .tooManySessions, "\(error)")
         }
+        #expect(error.code == .tooManySessions, "\(error)")
     }
 }
 
@@ -154,20 +146,16 @@ struct BackgroundTaskRequestTests {
             (.continued("a", subtitle: String(repeating: "s", count: 257)), "subtitle"),
         ]
         for (request, field) in faults {
-            do throws(BackgroundTaskError) {
+            let error = try await #require(throws: BackgroundTaskError.self, "\(request)") {
                 try await worker.scheduler.submit(request)
-                Issue.record("\(request) was sent")
-            } catch {
-                #expect(error.code == .badTaskRequest && error.message.contains(field), "\(error)")
             }
+            #expect(error.code == .badTaskRequest && error.message.contains(field), "\(error)")
         }
         for (session, count, id) in [("a b", 1, "x"), ("a", 0, "x"), ("a", 100_001, "x"), ("a", 1, "")] {
-            do throws(BackgroundTaskError) {
+            let error = try await #require(throws: BackgroundTaskError.self, "\(session) \(count) \(id)") {
                 try await worker.scheduler.transfersFinished(session: session, count: count, id: id)
-                Issue.record("\(session) \(count) \(id) was sent")
-            } catch {
-                #expect(error.code == .badTaskRequest, "\(error)")
             }
+            #expect(error.code == .badTaskRequest, "\(error)")
         }
     }
 
@@ -175,12 +163,8 @@ struct BackgroundTaskRequestTests {
     func device(count: Int) async throws {
         let devices = Array(repeating: String(repeating: "ab", count: 16), count: count)
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t", devices: devices)
-        do throws(BackgroundTaskError) {
-            try await worker.scheduler.cancelAll()
-            Issue.record("something was sent")
-        } catch {
-            #expect(error.code == .noDevice && error.message.contains("scheduler(for:"), "\(error)")
-        }
+        let error = try await #require(throws: BackgroundTaskError.self) { try await worker.scheduler.cancelAll() }
+        #expect(error.code == .noDevice && error.message.contains("scheduler(for:"), "\(error)")
     }
 
     @Test("Answers are read")
@@ -237,14 +221,10 @@ struct BackgroundTaskTableTests {
         "What is no identifier or pattern is refused, and named",
         arguments: ["", ".*", "a*", "a.*.b", "a b", "é", "*"]
     )
-    func unusable(text: String) {
+    func unusable(text: String) throws {
         var table = BackgroundTaskTable<Int>()
-        do throws(WakeWorkerError) {
-            try table.register(Self.name(text), 1)
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == .badArgument && error.message.contains("\"\(text)\""), "\(error)")
-        }
+        let error = try #require(throws: WakeWorkerError.self) { try table.register(Self.name(text), 1) }
+        #expect(error.code == .badArgument && error.message.contains("\"\(text)\""), "\(error)")
     }
 
     @Test("An identifier is 255 characters long at most, and a pattern too")
@@ -265,12 +245,10 @@ struct BackgroundTaskTableTests {
         for again in [
             BackgroundTask.appRefresh("com.example.a"), .processing("com.example.a"), .urlSession("com.example.a"),
         ] {
-            do throws(WakeWorkerError) {
+            let error = try #require(throws: WakeWorkerError.self, "\(again)") {
                 try worker.backgroundTask(again) { _ in }
-                Issue.record("\(again) was taken twice")
-            } catch {
-                #expect(error.code == .duplicateTask && error.message.contains("com.example.a"), "\(error)")
             }
+            #expect(error.code == .duplicateTask && error.message.contains("com.example.a"), "\(error)")
         }
         #expect(throws: WakeWorkerError.self) {
             try worker.scheduler.register(forTaskWithIdentifier: "com.example.a") { _ in }
@@ -293,12 +271,10 @@ struct BackgroundTaskTableTests {
         let run = Task { try await worker.run { _ in .noData } }
         run.cancel()
         try await run.value
-        do throws(WakeWorkerError) {
+        let error = try #require(throws: WakeWorkerError.self) {
             try worker.backgroundTask(.processing("com.example.late")) { _ in }
-            Issue.record("it was taken")
-        } catch {
-            #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
         }
+        #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
     }
 
     @Test("A subscription says what its worker takes")

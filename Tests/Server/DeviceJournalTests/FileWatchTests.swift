@@ -113,13 +113,9 @@ struct FileWatchTests {
             try FileManager.default.removeItem(atPath: folder.path(name))
         }
         #expect(Journal.fault(path: folder.path, follower: follower) != nil)
-        do {
-            _ = try begin()
-            Issue.record("a journal that is missing is made")
-        } catch let error as StoreError {
-            #expect(error.message.contains("it is missing, and \(follower)"), "\(error.message)")
-            #expect(error.message.contains("--accept-loss"), "\(error.message)")
-        }
+        let error = try #require(throws: StoreError.self) { try begin() }
+        #expect(error.message.contains("it is missing, and \(follower)"), "\(error.message)")
+        #expect(error.message.contains("--accept-loss"), "\(error.message)")
         #expect(folder.names == ["history.sqlite"])
         #expect(try begin(acceptsLoss: true)?.file == folder.path)
         #expect(try begin() == nil)

@@ -36,13 +36,11 @@ struct AgentSettingsTests {
             ("retry.last=0.5", "at least as much"), ("listen=127.0.0.1:1", "unix: and an absolute path"),
         ]
     )
-    func faults(_ assignment: String, _ words: String) {
-        do {
-            _ = try AgentSettingsReader.read(file: nil, assignments: Self.places + [assignment])
-            Issue.record("\(assignment) was taken")
-        } catch {
-            #expect(error.faults.count == 1 && error.description.contains(words), "\(error)")
+    func faults(_ assignment: String, _ words: String) throws {
+        let error = try #require(throws: AgentSettingsError.self) {
+            try AgentSettingsReader.read(file: nil, assignments: Self.places + [assignment])
         }
+        #expect(error.faults.count == 1 && error.description.contains(words), "\(error)")
     }
 
     @Test("A file that is not there, and a configuration that names nothing, are faults")
