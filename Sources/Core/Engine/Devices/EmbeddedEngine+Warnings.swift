@@ -3,12 +3,12 @@ package import Wire
 
 /// Workers are warned some time before the deadlines of their wakes.
 ///
-/// A warning is a moment of its device, beside those of the policy, and changes nothing that is kept. Who was warned of
-/// which deadline, the streams know. The engine of a shared store, whose devices are not there between its steps, has
-/// no such moments: whoever drives it looks after the wakes of its streams.
+/// A warning is a moment of its device, in addition to those of the policy, and changes no stored state. The streams
+/// keep which deadline a worker was last warned of. The engine of a shared store holds no devices between its steps and
+/// has no such moments: `SharedGatewayEngine` keeps them for the wakes of its streams.
 extension EmbeddedEngine {
-    /// When the worker of a wake in flight is to be warned, and the deadline; nil for a wake that is not in flight, and
-    /// where nobody is warned.
+    /// The moment of the warning of a wake in flight, and the deadline; nil for a wake that is not in flight, and if
+    /// `expirationLead` is 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
         guard let device = self.wakes.device(of: id), let inFlight = self.inFlight(id, device) else { return nil }
         let parameters = self.parameters(of: device)
@@ -28,7 +28,7 @@ extension EmbeddedEngine {
         return lead > 0 ? (deadline - lead, deadline) : nil
     }
 
-    /// The next moment of a device without tasks, when the policy's is `next`. Tells of a wake whose deadline is near.
+    /// The next moment of a device without tasks, when the policy's is `next`. Notes a wake whose deadline is near.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -42,7 +42,7 @@ extension EmbeddedEngine {
         return self.moment(of: warning, self.devices[device].wake, before: next)
     }
 
-    /// The next moment of a device, when the policy's is `next`. Tells of the wakes whose deadlines are near.
+    /// The next moment of a device, when the policy's is `next`. Notes the wakes whose deadlines are near.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -90,14 +90,14 @@ extension EmbeddedEngine {
             self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
             return true
         }
-        // What may launch from this very moment on is not among what waits for a slot a moment before.
+        // A task that may launch from this very moment on does not wait for a slot a moment before.
         let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
         guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
         self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
         return true
     }
 
-    /// Whether a worker of the device is to be warned at this moment.
+    /// Returns true if this is the moment of a warning of one of the device's wakes.
     private func isWarning(
         _ moment: Instant,
         _ device: DeviceIndex,

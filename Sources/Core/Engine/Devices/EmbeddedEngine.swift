@@ -107,7 +107,7 @@ extension EmbeddedEngine {
     /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
-    /// Takes one wake whose worker is to be warned that its deadline is near, unless it was warned of that one before.
+    /// Takes one wake whose deadline is near; its worker may have been warned of that deadline before.
     package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
 
     /// Whether a wake ended without its worker's doing, one's deadline is near, or something came to wait for a slot,

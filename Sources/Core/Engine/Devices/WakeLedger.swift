@@ -100,7 +100,7 @@ package struct WakeLedger: ~Copyable {
         self.expiring.append(ExpiringWake(id: wake, deadline: deadline))
     }
 
-    /// Whether a wake's deadline is near that was not taken yet.
+    /// True if there is a wake for `popExpiring`.
     package var hasExpiring: Bool { !self.expiring.isEmpty }
 
     /// Takes one wake whose deadline is near, the first first.

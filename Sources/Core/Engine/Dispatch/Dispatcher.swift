@@ -274,7 +274,7 @@ extension Dispatcher {
         }
     }
 
-    /// The deadline of a wake is near: the stream that holds it is told, once of each deadline.
+    /// Warns the stream that holds a wake whose deadline is near, once for each deadline.
     package func warn(_ wake: WakeID, deadline: Instant) {
         guard let stream = self.streams.holder(of: wake), stream.warned(wake, of: deadline) else { return }
         let timeLeft = deadline.milliseconds - self.engine.now.milliseconds

@@ -69,7 +69,7 @@ package struct HeldWake {
     /// The bytes of its payload.
     let bytes: UInt32
     let kind: LaunchKind
-    /// Whether its worker was warned that `deadline` is near.
+    /// True if its worker was warned that `deadline` is near.
     var isWarned = false
     /// When it was seen last that a continued task advanced; its launch at first.
     var advancedAt: Instant
@@ -211,7 +211,7 @@ package final class Subscription {
         self.wakes[wake] = held
     }
 
-    /// The worker is to be warned that this deadline of a wake is near.
+    /// Notes that the worker is warned of this deadline of a wake.
     ///
     /// - Returns: false when the stream does not hold the wake, or its worker was warned of that deadline before.
     func warned(_ wake: WakeID, of deadline: Instant) -> Bool {

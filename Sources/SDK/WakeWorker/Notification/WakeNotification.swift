@@ -124,7 +124,7 @@ extension WakeNotification {
     /// How long until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
-    /// How long a handler that was cancelled may still clean up; nil unless its deadline is only near.
+    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Has `completion` fail at the deadline.
@@ -195,7 +195,7 @@ final class Completion: Sendable {
         if let early { continuation.resume(returning: early) }
     }
 
-    /// Whether a result has come.
+    /// True once a result has come.
     var isCompleted: Bool {
         self.state.withLock { state in
             if case .completed = state { true } else { false }
@@ -264,7 +264,7 @@ final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
-        /// Whether the handler was cancelled because the deadline is near, and nothing has ended the wake since.
+        /// True if the handler was cancelled because the deadline is near, and nothing has ended the wake since.
         var isExpiring = false
     }
 
@@ -312,7 +312,7 @@ final class WakeLease: Sendable {
         }
     }
 
-    /// How long a handler that was cancelled may still clean up; nil unless its deadline is only near.
+    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
     var graceLeft: Duration? {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline - .now) : nil }
     }

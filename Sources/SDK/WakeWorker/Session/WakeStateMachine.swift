@@ -28,8 +28,8 @@ package struct WakeStateMachine: Sendable {
         case over
     }
 
-    /// The gateway says when a wake has expired; after so many milliseconds without a word it is asked for more time,
-    /// as somebody else may have done, and after as many again we know by ourselves.
+    /// The gateway says when a wake has expired. If it has not so many milliseconds after the deadline, the worker asks
+    /// it for more time, as the wake's command may have done, and takes the wake as expired after as many again.
     package static let expirationGrace: Int64 = 2000
     /// How long after its deadline a result is still tried to be delivered, in milliseconds: the gateway counts none
     /// by then, but takes it as a sign of life.
@@ -40,9 +40,9 @@ package struct WakeStateMachine: Sendable {
     private var state = State.queued
     package private(set) var deadline: Int64
     private var hasEnded = false
-    /// When the gateway was asked whether the wake goes on; nil when it was not.
+    /// When the gateway was asked if the wake has more time; nil when it was not.
     private var askedAt: Int64?
-    /// How much later than the gateway's a deadline may seem here, in milliseconds: answers take their time.
+    /// The most that a deadline may seem later here than at the gateway, in milliseconds: answers take their time.
     private static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)

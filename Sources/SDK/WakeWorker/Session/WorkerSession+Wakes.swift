@@ -154,7 +154,7 @@ extension WorkerSession {
         case .send(let result): self.send(result, id, on: loop)
         case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
-        // Whoever knows its id may have asked for more time, such as a command that it runs.
+        // Another process may have asked for more time, such as a command that the handler runs.
         case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
         case .nothing, nil: break
         }

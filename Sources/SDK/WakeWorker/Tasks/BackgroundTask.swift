@@ -279,7 +279,7 @@ extension BackgroundTaskContext {
     /// How long until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
-    /// Whether the handler's task was cancelled because the deadline is near.
+    /// True if the handler's task was cancelled because the deadline is near.
     var isExpiring: Bool { self.lease.graceLeft != nil }
 
     /// Has `completion` fail at the deadline.

@@ -123,7 +123,7 @@ package struct TaskLaunch: Sendable {
     /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// How long a handler that was cancelled may still clean up; nil unless its deadline is only near.
+    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
     /// Tells the gateway how far a continued task is; an advance moves its deadline.

@@ -41,7 +41,7 @@ final class CommandLoop {
     }
 
     private static let killDelayMilliseconds: Int64 = 2000
-    /// How often it is looked whether the deadline of a command that was told to stop has moved or come.
+    /// The longest wait until the deadline of a command that got SIGTERM is looked at again: it may have moved.
     private static let graceMilliseconds: Int64 = 250
     /// How long our own output may take at the end.
     private static let outputMilliseconds: Int64 = 2000
@@ -329,7 +329,7 @@ final class CommandRun: @unchecked Sendable {
     var pid: Int32?
     /// Whether nobody needs it any more.
     var isStopped = false
-    /// How many milliseconds a command that was told to stop still has; nil unless its deadline is only near.
+    /// The milliseconds that a command has after SIGTERM; nil unless its deadline is only near.
     var graceLeft: @Sendable () -> Int64?
     private var continuation: CheckedContinuation<Ending, Never>?
 
@@ -387,7 +387,7 @@ final class CommandThread: Sendable {
 
     /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
     ///
-    /// - `graceLeft`: how long a command that was told to stop still has; nil unless its deadline is only near.
+    /// - `graceLeft`: the time that a command has after SIGTERM; nil unless its deadline is only near.
     /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
     ///   told before this returns, unless the task is cancelled.
     /// - Returns: its exit status; nil for a command that a signal ended.

@@ -21,13 +21,13 @@ package enum WakeCommands {
     /// - Parameters:
     ///   - argument: the one on the command line.
     ///   - variables: the environment, which has that of a worker's command.
-    /// - Throws: `badUsage` when there is none, or what is there is no id.
+    /// - Throws: `badUsage` when there is none, or it is not an id.
     package static func wake(_ argument: String?, _ variables: [String: String]) throws(CommandFailure) -> String {
         guard let wake = argument ?? variables[self.variable], !wake.isEmpty else {
             throw .usage("WAKE is missing, and so is \(self.variable), which the commands of `wakegate worker` have")
         }
         guard wake.utf8.count == 32, wake.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
-            throw .usage("\"\(TerminalText.harmless(wake))\" is no wake; its id has 32 hexadecimal digits")
+            throw .usage("\"\(TerminalText.harmless(wake))\" is not the id of a wake, which has 32 hexadecimal digits")
         }
         return wake
     }
@@ -44,7 +44,7 @@ extension CommandDefinition {
                 "N",
                 "how long from now; default: a whole execution window",
                 value: .integer(1...86_400)
-            ), OptionDefinition("--json", "", "the gateway's answer as it is"),
+            ), OptionDefinition("--json", "", "the gateway's answer, unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate wake extend --seconds 60",
         notes: [

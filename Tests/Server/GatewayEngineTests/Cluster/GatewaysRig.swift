@@ -80,6 +80,13 @@ final class GatewaysRig {
             }
         }
 
+        /// How much time was left of each wake when its worker was warned.
+        var warnings: [Int64] {
+            self.heard.compactMap { heard in
+                if case .expiring(_, _, let timeLeft, _) = heard { timeLeft } else { nil }
+            }
+        }
+
         var conditions: [Conditions] {
             self.heard.compactMap { heard in
                 if case .conditions(_, let conditions, _) = heard { conditions } else { nil }

@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 /// How every engine warns workers before the deadlines of their wakes.
 @Suite("The contract of an engine: warnings before deadlines", .timeLimit(.minutes(15)))
@@ -138,5 +139,39 @@ struct WarningContractTests {
         contract.ask { $0.drain() }
         contract.pass(seconds: 15)
         #expect(contract.warnings(1).map(\.wake) == [wake.id])
+    }
+}
+
+@Suite("Warnings before deadlines that another gateway moves", .timeLimit(.minutes(15)))
+struct SharedWarningTests {
+    @Test("The gateway with the worker's stream warns before the new deadline, and not before the former one")
+    func extendedElsewhere() throws {
+        let rig = GatewaysRig(count: 2)
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        rig.pass(seconds: 10)
+        rig.ask(1) { $0.extend(3, wake.id) }
+        rig.pass(seconds: 14)
+        #expect(rig[0].warnings.isEmpty)
+        rig.pass(seconds: 1)
+        #expect(rig[0].warnings == [5000])
+        // Learned at the former deadline, when less time is left than a warning has.
+        rig.ask(1) { $0.extend(4, wake.id, milliseconds: 7000) }
+        rig.pass(seconds: 5)
+        #expect(rig[0].warnings == [5000, 2000])
+        rig.pass(seconds: 2)
+        #expect(rig[0].expired == [.deadline] && rig[0].warnings.count == 2 && rig[1].warnings.isEmpty)
+    }
+
+    @Test("Nobody is warned of a wake that another gateway has heard the result of")
+    func answeredElsewhere() throws {
+        let rig = GatewaysRig(count: 2)
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        let wake = try #require(rig[0].wakes.first)
+        rig.ask(1) { $0.report(3, wake.id, .newData) }
+        rig.pass(seconds: 21)
+        #expect(rig[0].warnings.isEmpty && rig[0].expired.isEmpty)
     }
 }

@@ -276,7 +276,7 @@ struct HeldWakes {
         let device: DeviceToken
         /// When to look for it.
         var lookAt: Instant
-        /// When to look whether its worker is to be warned.
+        /// When to read its row again, to warn its worker if the deadline is near.
         var warnAt: Instant = .distantFuture
     }
 
@@ -304,7 +304,7 @@ struct HeldWakes {
         self.warnings = MomentQueue()
     }
 
-    /// Whether the worker of a wake is to be warned is looked at then.
+    /// Sets the moment at which the gateway reads whether it must warn the worker of a wake.
     mutating func look(_ wake: WakeID, at moment: Instant) {
         guard self.wakes[wake] != nil else { return }
         self.wakes[wake]?.warnAt = moment

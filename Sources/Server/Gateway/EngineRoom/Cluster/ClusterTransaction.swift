@@ -58,7 +58,7 @@ final class ClusterTransaction {
         var streams = StreamChanges()
         /// Wakes that were given to streams here, their devices and deadlines.
         var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
-        /// When to look whether the workers of wakes are to be warned.
+        /// When to read the rows of wakes again, to warn their workers if the deadlines are near.
         var looks: [(wake: WakeID, at: Instant)] = []
         var ended: [WakeID] = []
         /// Topics of which wakes have ended.

@@ -15,7 +15,7 @@ package enum Effect {
     case subscribed(StreamAddress)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
-    /// The deadline of a wake that the stream holds is near: it, by the wall clock, and how long it is until then.
+    /// The deadline of a wake that the stream holds is near: the deadline by the wall clock, and the time until then.
     case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
     /// A wake that the stream holds has expired.
     case expired(StreamAddress, WakeID, ExpirationReason)
