@@ -201,7 +201,7 @@ extension BackgroundTaskContext {
     ///
     /// The gateway is told of a continued task's, four times a second at most, and of what was said last before the
     /// task ends; each time more is completed than ever before in this launch, the task has its time anew. It is
-    /// cancelled when that is over. Of other kinds nobody is told.
+    /// cancelled `policy.expirationLead` before that is over. Of other kinds nobody is told.
     ///
     /// ```swift
     /// task.progress.totalUnitCount = 100
