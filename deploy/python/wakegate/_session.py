@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Mapping, Optional, Set, Tuple, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterator, Mapping, Optional, Set, Tuple, Union, cast
 
 import httpx
 
@@ -128,7 +128,7 @@ class Session:
                 self._reading.cancel()
                 self._stream, self._releases = None, 0
                 for wake in list(self.wakes.values()):  # They launch again elsewhere.
-                    self._wake_ended(wake, "lost", "lost")
+                    self._wake_ended(wake, "lost")
             if self._is_renewed:
                 self.gateway.renew()  # Only its connection's end ends a stream: httpx resets none that is left.
                 continue
@@ -199,10 +199,9 @@ class Session:
         elif data["wake"] in self.wakes:
             wake = self.wakes[data["wake"]]
             if event.name == "expiring":
-                wake._expire(data["deadline"])
+                wake._expire(data)
             else:
-                reason = data.get("reason", "deadline")
-                self._wake_ended(wake, "lost" if reason == "lost" else "expired", reason)
+                self._wake_ended(wake, data.get("reason", "deadline"))
 
     def _wake_received(self, data: Mapping[str, Any]) -> None:
         id, kind, handler = data["wake"], data.get("kind", "push"), self._handler(data)
@@ -220,9 +219,7 @@ class Session:
         wake = (Push if kind == "push" else Task)(data, scheduler, lambda action, body: self._ask(id, action, body))
         self.wakes[id] = wake
         self._expect_end(wake)
-        job = asyncio.ensure_future(self._handle(wake, handler))
-        self._jobs.add(job)
-        job.add_done_callback(self._jobs.discard)
+        self._begin(self._handle(wake, handler))
 
     async def _ask(self, id: str, action: str, body: Mapping[str, Any]) -> Any:
         if id not in self.wakes or self.wakes[id]._ended is not None:
@@ -242,16 +239,28 @@ class Session:
         return next((handlers[each] for each in _candidates(name) if each in handlers), None)
 
     def _expect_end(self, wake: Wake) -> None:
-        """Ends a wake of which the gateway says nothing after its deadline."""
-        left = wake.deadline + self.timing.grace - time.monotonic()
-        if left > 0:
-            wake._timer = self._loop.call_later(left, self._expect_end, wake)
-        else:
-            self._wake_ended(wake, "expired", "deadline")
+        left = max(0, wake.deadline + self.timing.grace - time.monotonic())
+        wake._timer = self._loop.call_later(left, lambda: self._begin(self._check_end(wake)))
 
-    def _wake_ended(self, wake: Wake, how: str, reason: str) -> None:
+    async def _check_end(self, wake: Wake) -> None:
+        """Ends a wake of which the gateway says nothing after its deadline."""
+        if wake.deadline + self.timing.grace <= time.monotonic():
+            # Another process that knows the wake may have asked for more time.
+            with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
+                await asyncio.wait_for(wake.extend(1), self.timing.grace)
+        if wake.deadline <= time.monotonic():
+            self._wake_ended(wake, "deadline")
+        elif wake.id in self.wakes:
+            self._expect_end(wake)
+
+    def _begin(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        job = asyncio.ensure_future(coroutine)
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+
+    def _wake_ended(self, wake: Wake, reason: str) -> None:
         if wake._ended is None:
-            wake._ended, wake.expiration_reason = how, reason
+            wake._ended = wake.expiration_reason = reason
             wake._stop()
 
     async def _handle(self, wake: Wake, handler: Handler) -> None:

@@ -33,14 +33,12 @@ class WakeGateError(Exception):
 
 
 class TaskError(WakeGateError):
-    """Why a background task was not submitted or not cancelled; `cause` is the underlying error, if there is one.
+    """Why a background task was not submitted or not cancelled; `__cause__` is the underlying error.
 
     `code` is one of the codes of the Swift SDK's `BackgroundTaskError`: notPermitted, unavailable, notForeground,
     tooManyPendingTaskRequests, immediateRunIneligible, badTaskRequest, tooManySessions, noDevice, unknownDevice,
     unregistered, tooManyRequests, shutdown, failed.
     """
-
-    cause: Optional[WakeGateError] = None
 
     @classmethod
     def from_error(cls, error: WakeGateError) -> TaskError:
@@ -51,9 +49,7 @@ class TaskError(WakeGateError):
         code = "tooManyRequests" if error.status == 429 else "failed"
         if error.reason in codes:
             code = error.reason[0].lower() + error.reason[1:]
-        made = cls(code, error.message, error.remedy, **error.fields)
-        made.cause = error
-        return made
+        return cls(code, error.message, error.remedy, **error.fields)
 
 
 class TransferError(WakeGateError):

@@ -100,10 +100,6 @@ class Scheduler:
             raise TaskError.from_error(error) from error
 
 
-def no_scheduler() -> Scheduler:
-    return Scheduler(None, None, "no gateway sent this wake")
-
-
 def check_identifier(text: str, field: str = "identifier") -> None:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,255}", text):
         remedy = "write 1 to 255 letters, digits, full stops, hyphens and underscores"

@@ -11,7 +11,7 @@ import time
 from typing import Any, Awaitable, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
 from .errors import WakeGateError
-from .scheduler import Scheduler, no_scheduler
+from .scheduler import Scheduler
 
 T = TypeVar("T")
 Message = Mapping[str, Any]
@@ -45,7 +45,7 @@ class Wake:
         self.traceparent: Optional[str] = message.get("traceparent")
         self.tracestate: Optional[str] = message.get("tracestate")
         #: Submits and cancels background tasks of the wake's device.
-        self.scheduler = scheduler or no_scheduler()
+        self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
         #: Set when the handler must end: a sync handler looks at it now and then, or waits on it instead of sleeping.
         self.expiring = threading.Event()
         #: deadline, progress, conditions, cancelled, operator or lost; None while the time is not over.
@@ -57,13 +57,12 @@ class Wake:
         self._gateway_deadline: float = message["deadline"]
         self._offset = self.deadline - self._gateway_deadline / 1000
         self._ask = ask
-        self._asking = 0
         self._loop = asyncio.get_running_loop() if ask else None
-        self._holders = 0
+        self._asking = self._holders = 0
         self._keeper: Optional[asyncio.Task[None]] = None
         #: What the handler of an async function runs in.
         self._handling: Optional[asyncio.Future[Any]] = None
-        #: expired or lost, once the gateway has ended the wake.
+        #: Why the gateway has ended the wake, once it has.
         self._ended: Optional[str] = None
         self._timer: Optional[asyncio.TimerHandle] = None
         self._expiring_at: Optional[float] = None
@@ -121,11 +120,13 @@ class Wake:
             self._asking -= 1
             self._expire()
 
-    def _expire(self, deadline: Optional[float] = None) -> None:
+    def _expire(self, event: Optional[Message] = None) -> None:
         """Stops the handler as a deadline is near, unless it was moved or what would move it is on its way."""
-        self._expiring_at = deadline or self._expiring_at
-        if self._expiring_at is not None and not self._asking and self._expiring_at >= self._gateway_deadline:
-            self.expiration_reason = self.expiration_reason or "deadline"
+        if event is not None and event["deadline"] >= self._gateway_deadline:  # Others may have moved it, too.
+            self._expiring_at = self._gateway_deadline = event["deadline"]
+            self.deadline = time.monotonic() + event["timeLeft"] / 1000
+        if not self._asking and self._expiring_at == self._gateway_deadline:
+            self.expiration_reason = self.expiration_reason or ("progress" if self.kind == "continued" else "deadline")
             self._stop()
 
     def _stop(self) -> None:

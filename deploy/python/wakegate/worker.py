@@ -83,7 +83,6 @@ class Worker:
         self._sessions: Dict[str, TaskHandler] = {}
         self._conditions: Optional[ConditionsHandler] = None
         self._session: Optional[Session] = None
-        self._sealed = False
 
     # Handlers
 
@@ -136,7 +135,7 @@ class Worker:
         return register
 
     def _check_open(self) -> None:
-        _check(not self._sealed, "the worker runs already", "register handlers before run()", "alreadyRunning")
+        _check(self._session is None, "the worker runs already", "register handlers before run()", "alreadyRunning")
 
     # Running
 
@@ -169,7 +168,6 @@ class Worker:
             "no handler is registered",
             "use @worker.push, @worker.app_refresh(...) or another decorator before run()",
         )
-        self._sealed = True
         self._session = Session(self)
         try:
             async with self._gateway.opened():
