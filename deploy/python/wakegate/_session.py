@@ -155,7 +155,7 @@ class Session:
             reading.result()
         except WakeGateError as error:
             return error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:
             text = f"{self.gateway.url} sent what cannot be read ({error!r})"
             return WakeGateError("badAnswer", text, "see the gateway's version", is_passing=True)
         return WakeGateError("unreachable", "the gateway ended the stream", "it may be restarting", is_passing=True)
