@@ -33,4 +33,31 @@ struct DoctorCommandTests {
         #expect(try gateway.admin("/v1/devices/\(self.token)/diagnosis?task=a%20b").reason == "BadTaskRequest")
         withExtendedLifetime(worker) {}
     }
+
+    @Test("Devices are listed by the time that they wait, on one page")
+    func waiting() throws {
+        let gateway = try RunningGateway()
+        let tokens = ["c3", "a1", "b2"].map { String(repeating: $0, count: 32) }
+        for token in tokens { #expect(try gateway.push(token, topic: self.topic).status == 200) }
+        let list = try gateway.admin("/v1/devices?sort=waiting")
+        #expect((list.value("devices") as? [[String: Any]])?.compactMap { $0["token"] as? String } == tokens)
+        #expect(list.value("next") is NSNull)
+        #expect(try gateway.admin("/v1/devices?sort=waiting&after=\(tokens[0])").reason == "BadQuery")
+        #expect(try gateway.admin("/v1/devices?sort=age").reason == "BadQuery")
+        let shown = try gateway.wakegate("device", "list", "--sort", "waiting", "--limit", "1").output
+        #expect(shown.contains(tokens[0]) && !shown.contains(tokens[1]), "\(shown)")
+    }
+
+    @Test("The page tells the moments of a sentence in the time of whoever reads it, with its zone")
+    func moments() throws {
+        let page = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/Dashboard/format.js").path
+        let script = """
+            import("data:text/javascript," + encodeURIComponent(require("fs").readFileSync(process.argv[1])))
+                .then((page) => console.log(page.local(process.argv[2])))
+            """
+        let sentence = "It waits until 2026-11-28T09:00:01Z: a.2026-11-28 is no moment."
+        let told = try ChildProcess.run("env", ["TZ=Asia/Tokyo", "node", "-e", script, page, sentence])
+        let text = "It waits until 28 Nov 2026, 18:00:01 GMT+9: a.2026-11-28 is no moment.\n"
+        #expect(told.output == text, "\(told.errors)")
+    }
 }

@@ -348,25 +348,44 @@ extension DeviceSnapshot {
     }
 }
 
-/// A search through all registered devices for the first ones of them in the order of tokens, some devices at a time.
+/// A search through all registered devices for the first ones of an order, some devices at a time.
 ///
 /// The table of devices has no order, and none is kept for those who list them: a search passes over the whole table,
-/// and keeps the first tokens that it has come by.
+/// and keeps the first devices that it has come by.
 package struct DeviceSearch: Sendable {
+    /// An order of devices.
+    package enum Order: String, CaseIterable, Sendable {
+        case token
+        /// Only devices on which a push waits: the one with the oldest push first.
+        case waiting
+    }
+
+    /// A device that was found; in the order of tokens all have the same time.
+    private struct Found {
+        let since: Instant
+        let token: DeviceToken
+
+        func isBefore(_ other: Found) -> Bool {
+            self.since == other.since ? self.token.isBefore(other.token) : self.since < other.since
+        }
+    }
+
     private let topics: Set<TopicIndex>?
+    private let order: Order
     private let after: DeviceToken?
     private let countMax: Int
     /// The place that is looked at next.
     private var next = 0
-    /// What was found: a heap, of which the last token is the first element.
-    private var heap: [DeviceToken] = []
+    /// What was found: a heap, of which the last device is the first element.
+    private var heap: [Found] = []
 
     /// - Parameters:
     ///   - topics: of which topics; nil for any.
-    ///   - after: only tokens behind this one.
-    ///   - countMax: the most tokens, at least 1.
-    package init(topics: Set<TopicIndex>?, after: DeviceToken?, countMax: Int) {
+    ///   - after: only tokens behind this one, in the order of tokens.
+    ///   - countMax: the most devices, at least 1.
+    package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
         self.topics = topics
+        self.order = order
         self.after = after
         self.countMax = countMax
     }
@@ -375,25 +394,38 @@ package struct DeviceSearch: Sendable {
     package var isFull: Bool { self.heap.count == self.countMax }
 
     /// What was found, in order.
-    package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) } }
+    package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
 
-    fileprivate mutating func look(at devices: borrowing DeviceTable, placesMax: Int) -> Bool {
+    /// - Parameter isWanted: tells of a device that is to be kept whether it is asked for; nil if all of them are.
+    fileprivate mutating func look(
+        at engine: EmbeddedEngine,
+        placesMax: Int,
+        isWanted: ((DeviceIndex) -> Bool)?
+    ) -> Bool {
         guard self.topics?.isEmpty != true else { return true }
-        let end = min(devices.count, self.next + placesMax)
+        let end = min(engine.devices.count, self.next + placesMax)
         while self.next < end {
             let device = DeviceIndex(rawValue: UInt32(self.next))
             self.next += 1
-            guard devices[device].isRegistered else { continue }
-            if let topics, !topics.contains(devices[device].topic) { continue }
-            self.take(devices[device].token.token)
+            guard engine.devices[device].isRegistered else { continue }
+            if let topics, !topics.contains(engine.devices[device].topic) { continue }
+            var since = Instant.distantPast
+            if self.order == .waiting {
+                guard let pending = engine.devices[device].state.pending else { continue }
+                since = pending.firstReceivedAt
+            }
+            let found = Found(since: since, token: engine.devices[device].token.token)
+            if self.isFull, !found.isBefore(self.heap[0]) { continue }
+            if let isWanted, !isWanted(device) { continue }
+            self.take(found)
         }
-        return self.next == devices.count
+        return self.next == engine.devices.count
     }
 
-    private mutating func take(_ token: DeviceToken) {
-        if let after, !after.isBefore(token) { return }
+    private mutating func take(_ found: Found) {
+        if let after, !after.isBefore(found.token) { return }
         guard self.isFull else {
-            self.heap.append(token)
+            self.heap.append(found)
             var place = self.heap.count - 1
             while place > 0, self.heap[(place - 1) / 2].isBefore(self.heap[place]) {
                 self.heap.swapAt(place, (place - 1) / 2)
@@ -401,8 +433,7 @@ package struct DeviceSearch: Sendable {
             }
             return
         }
-        guard token.isBefore(self.heap[0]) else { return }
-        self.heap[0] = token
+        self.heap[0] = found
         var place = 0
         while true {
             var last = place
@@ -419,8 +450,13 @@ package struct DeviceSearch: Sendable {
 extension EmbeddedEngine {
     /// Goes on with a search, by so many devices at most.
     ///
+    /// - Parameter filter: which devices are asked for; nil for all of them.
     /// - Returns: whether all devices were looked at.
-    package func look(_ search: inout DeviceSearch, placesMax: Int) -> Bool {
-        search.look(at: self.devices, placesMax: placesMax)
+    package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
+        let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }
+        return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
     }
+
+    /// The arrival of the first of the pushes that wait on a device.
+    package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
 }

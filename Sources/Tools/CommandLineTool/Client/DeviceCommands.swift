@@ -307,6 +307,12 @@ extension CommandDefinition {
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
             OptionDefinition("--hold", "CODE", "those whose push this hold keeps back", words: DeviceListCommand.holds),
+            OptionDefinition(
+                "--sort",
+                "ORDER",
+                "token, or waiting: the oldest push first; then one page, of 1000 devices at most",
+                words: ["token", "waiting"]
+            ),
             OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "TOKEN", "only devices behind this one, in the order of tokens"),
             OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
@@ -343,7 +349,7 @@ package enum DeviceListCommand {
 
     /// The path of a page.
     package static func path(_ parsed: ParsedCommand, limit: Int, after: String?) -> String {
-        let query = ListPages.query(parsed, ["topic", "state", "hold"], limit: limit, after: after)
+        let query = ListPages.query(parsed, ["topic", "state", "hold", "sort"], limit: limit, after: after)
         return "/v1/devices?\(query.joined(separator: "&"))"
     }
 

@@ -44,6 +44,34 @@ struct DeviceListContractTests {
         numbers.sorted { EngineRig.token($0).isBefore(EngineRig.token($1)) }
     }
 
+    @Test("Devices are listed by the time that their oldest push waits", arguments: EngineKind.all)
+    func waiting(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { for device in 1...12 { $0.register(100 + device, device, topic: device % 2) } }
+        for device in [5, 2, 9, 4, 7] {
+            contract.ask { $0.push(200 + device, device, topic: device % 2) }
+            contract.pass(seconds: 1)
+        }
+        // A newer push takes no older one's place.
+        contract.ask { $0.push(300, 5, topic: 1) }
+        contract.ask { $0.conditions(301, 9) { $0.network = false } }
+        func list(_ from: Int, _ caller: Caller = .gateway, _ fill: (inout DeviceQuestion) -> Void) throws -> [String] {
+            try self.list(contract, from, caller) { question in
+                question.order = .waiting
+                fill(&question)
+            }
+        }
+        let all = ["5 held", "2 held", "9 held", "4 held", "7 held"]
+        #expect(try list(400) { _ in } == all)
+        #expect(try list(500) { $0.limit = 2 } == ["5 held", "2 held"])
+        #expect(try list(600) { $0.topic = EngineRig.topicName(0) } == ["2 held", "4 held"])
+        #expect(try list(700, .ofTopics([1])) { _ in } == ["5 held", "9 held", "7 held"])
+        #expect(try list(800) { $0.hold = .network } == ["9 held"])
+        let oldest = contract.wall - 5000
+        #expect(contract.member(400, "devices", "0", "waitingSince") == "\(oldest)")
+        #expect(contract.member(400, "devices", "0", "receivedAt") == "\(contract.wall)")
+    }
+
     @Test("Devices are listed in the order of their tokens, page by page, each once", arguments: EngineKind.all)
     func pages(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

@@ -36,7 +36,8 @@ export class BulkActions {
 
   // The devices of the whole list that an action concerns.
   async find(action, say) {
-    const filters = Object.entries(this.filters()).filter(([name, value]) => value && name !== "after");
+    const filters = Object.entries(this.filters())
+      .filter(([name, value]) => value && !["after", "sort"].includes(name));
     const query = new URLSearchParams([...filters, ["limit", pageLimit]]);
     const found = [];
     for (;;) {

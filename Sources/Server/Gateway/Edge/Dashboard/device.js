@@ -4,7 +4,7 @@ import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";
 import { DiagnosisPanel, verdicts } from "./diagnosis.js";
 import { badge, el, empty, fact, link, setText } from "./dom.js";
-import { clock, count, day, duration, moment } from "./format.js";
+import { clock, count, day, duration, local, moment } from "./format.js";
 import { pushState } from "./push.js";
 import { address } from "./route.js";
 import { strip } from "./strip.js";
@@ -124,7 +124,7 @@ export class DevicePanel {
       this.testHost.append(this.test.node);
     }
     this.waiting.update(explain);
-    setText(this.why, explain.why);
+    setText(this.why, local(explain.why));
     this.drawStrip();
     this.tick();
     this.showFacts(explain);
@@ -181,7 +181,7 @@ export class DevicePanel {
         `${day(explain.nextEligibleAt)}${explain.pending ? "" : "; nothing waits for it"}`);
     } else {
       this.count("Next eligible launch", "now", explain.pending
-        ? `waited for ${duration(now - explain.pending.receivedAt)}`
+        ? `waited for ${duration(now - explain.pending.firstReceivedAt)}`
         : verdicts[this.diagnosis.verdict]);
     }
   }

@@ -17,7 +17,7 @@ function row(device) {
     el("td", { class: "start" }, device.held.length > 0
       ? el("span", { class: "row badges" }, device.held.map((code) => badge(holdName(code), holdInk(code)))) : "–"),
     cell(at(device.eligibleAt)), cell(at(device.lastLaunchAt)), cell(count(device.coalesced)),
-    cell(at(device.receivedAt)));
+    cell(at(device.waitingSince)));
 }
 
 export function makeDeviceList() {
@@ -30,6 +30,7 @@ export function makeDeviceList() {
       state: { label: "State", input: choice([["", "every"],
         ...Object.entries(stateNames).map(([state, [text]]) => [state, text])]) },
       hold: { label: "Hold", input: choice([["", "any or none"], ...Object.entries(holdNames)]) },
+      sort: { label: "Order", input: choice([["", "by token"], ["waiting", "longest waiting first"]]) },
     },
     columns: ["Device", "Topic", "State", "Held", "May launch", "Last launch", "Coalesced", "Waits since"],
     starts: ["Topic", "State", "Held"],

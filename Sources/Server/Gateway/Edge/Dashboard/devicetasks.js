@@ -2,7 +2,7 @@
 
 import { Refusal, request } from "./api.js";
 import { el, empty, setText } from "./dom.js";
-import { clock, count, day, moment } from "./format.js";
+import { clock, count, day, local, moment } from "./format.js";
 import { isRunning, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
 
 const actions = {
@@ -82,7 +82,7 @@ class TaskItem {
     this.state.replaceChildren(el("span", { class: "muted" }, kinds[task.kind] ?? task.kind), taskState(task));
     this.texts.hidden = taskTexts(task).length === 0;
     setText(this.texts, taskTexts(task).join(": "));
-    setText(this.why, task.why);
+    setText(this.why, local(task.why));
     this.progress.replaceChildren(progressBar(task, `Progress of ${name}`) ?? "");
     this.facts.replaceChildren(...this.times(task).flatMap((part, index) => (index > 0 ? [" · ", part] : [part])));
     const focused = document.activeElement;

@@ -2,6 +2,7 @@
 
 import { request } from "./api.js";
 import { badge, el, fill } from "./dom.js";
+import { local } from "./format.js";
 
 export const verdicts = {
   ready: "A push that comes now launches at once.", waiting: "A push that comes now waits for its time.",
@@ -29,6 +30,6 @@ export class DiagnosisPanel {
   check({ check, ok, detail, remedy }) {
     return el("li", {},
       el("span", { class: "row" }, badge(ok ? "ok" : "not ok", ok ? "good" : "bad"), el("b", {}, check)),
-      el("span", {}, detail), remedy ? el("code", {}, remedy) : null);
+      el("span", {}, local(detail)), remedy ? el("code", {}, remedy) : null);
   }
 }

@@ -2,7 +2,7 @@
 
 import { Refusal, request } from "./api.js";
 import { badge, byID, el, empty, fact, fill } from "./dom.js";
-import { count, moment, sum } from "./format.js";
+import { count, local, moment, sum } from "./format.js";
 import { cell, deviceLink, more, table } from "./table.js";
 import { hasTasks, holdName, kinds, progressBar, taskName, taskState, taskTexts } from "./task.js";
 
@@ -80,7 +80,7 @@ function row(task) {
     el("td", { class: "start" }, taskState(task), progressBar(task, `Progress of ${name}`)),
     cell(moment(task.launchedAt ?? task.submittedAt)),
     cell(task.eligibleAt ? moment(task.eligibleAt) : "–"), cell(task.deadline ? moment(task.deadline) : "–"),
-    el("td", { class: "start why-cell" }, texts ? el("p", {}, texts) : null, task.why));
+    el("td", { class: "start why-cell" }, texts ? el("p", {}, texts) : null, local(task.why)));
 }
 
 // Counters of one name each, as a list of those that are not 0.

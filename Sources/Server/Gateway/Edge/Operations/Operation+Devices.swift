@@ -112,14 +112,18 @@ extension EngineWork {
         }
     }
 
-    /// Devices, in the order of their tokens.
+    /// Devices, in the order of their tokens or of the time that their pushes wait.
     package static func devices(_ question: DeviceQuestion) -> EngineWork {
         EngineWork(.list(.devices(question))) { reach in
             let lastRead = reach.workspace.lastRead
             var search = reach.workspace.search(question, for: reach.caller)
             return .list(
                 LongList(
-                    search: { $0.engine.look(&search, placesMax: LongList.placesMax) },
+                    search: { workspace in
+                        let filter = question.searchFilter
+                        let places = filter == nil ? LongList.placesMax : LongList.filteredPlacesMax
+                        return workspace.engine.look(&search, placesMax: places, filter: filter)
+                    },
                     write: { $0.write(question, search, lastRead: lastRead, to: &$1) }
                 )
             )
@@ -137,7 +141,8 @@ extension Workspace {
         lastRead: DeviceToken?,
         to writer: inout JSONWriter
     ) {
-        let filter = DeviceFilter(state: question.state, hold: question.hold)
+        let filter = question.filter
+        let isInOrder = question.order == .token
         var count = 0
         var next = search.isFull ? search.tokens.last : nil
         writer.key("devices")
@@ -145,7 +150,7 @@ extension Workspace {
         for token in search.tokens {
             guard let device = self.engine.find(token) else { continue }
             let snapshot = self.engine.snapshot(device)
-            guard filter.takes(snapshot) else { continue }
+            guard filter.takes(snapshot), isInOrder || snapshot.state.pending != nil else { continue }
             DeviceLine(device: snapshot, offset: self.offset).write(to: &writer)
             count += 1
             guard count < question.limit else {
@@ -155,17 +160,17 @@ extension Workspace {
         }
         writer.endArray()
         writer.key("next")
-        writer.optional(next ?? lastRead) { writer, token in writer.hex { token.writeHex(to: &$0) } }
+        writer.optional(isInOrder ? next ?? lastRead : nil) { writer, token in writer.hex { token.writeHex(to: &$0) } }
     }
 }
 
 // MARK: - Query
 
 extension DeviceQuestion {
-    private static let names = ["topic", "state", "hold", "limit", "after"]
+    private static let names = ["topic", "state", "hold", "sort", "limit", "after"]
 
-    /// The query of a list of devices: `topic=<topic>&state=<state>&hold=<code>&limit=<count>&after=<next>`, each at
-    /// most once.
+    /// The query of a list of devices:
+    /// `topic=<topic>&state=<state>&hold=<code>&sort=<order>&limit=<count>&after=<next>`, each at most once.
     ///
     /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
     init(query: ByteView) throws(APIError) {
@@ -175,6 +180,7 @@ extension DeviceQuestion {
             case "topic": self.topic = try parameter.topic()
             case "state": self.state = try parameter.word(of: DeviceFilter.State.allCases) { $0.rawValue }
             case "hold": self.hold = try parameter.word(of: Hold.ofPushes) { $0.name.description }
+            case "sort": self.order = try parameter.word(of: DeviceSearch.Order.allCases) { $0.rawValue }
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let token = parameter.value.withByteView({ DeviceToken(hex: $0) }) else {
@@ -183,6 +189,9 @@ extension DeviceQuestion {
                 self.after = token
             default: throw parameter.unknown(among: Self.names, "devices are listed by topic, state and hold")
             }
+        }
+        guard self.order == .token || self.after == nil else {
+            throw APIError(400, "BadQuery", "after goes on in the order of tokens alone, not with sort=waiting.")
         }
     }
 }

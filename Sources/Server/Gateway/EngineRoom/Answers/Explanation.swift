@@ -155,6 +155,8 @@ struct DeviceLine {
         writer.integer(push?.coalesced ?? 0)
         writer.key("receivedAt")
         writer.moment(push?.receivedAt, self.offset)
+        writer.key("waitingSince")
+        writer.moment(state.pending?.firstReceivedAt ?? state.inFlight?.push.firstReceivedAt, self.offset)
         writer.endObject()
     }
 

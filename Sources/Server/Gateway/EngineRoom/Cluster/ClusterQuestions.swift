@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 /// Questions about what all gateways have counted, until the store has answered: one count answers all that wait.
@@ -171,6 +172,8 @@ struct DeviceQuestions {
 struct DeviceListing {
     /// The rows of one piece.
     private static let rowsMax = 256
+    /// The rows of one piece of a list that has to read all of them.
+    private static let rowsOfAllMax = 1024
     /// The most unfinished lists: each keeps the rows of its answer, which may be more than a thousand.
     static let countMax = 32
     /// The longest time that a list may take, in milliseconds.
@@ -193,6 +196,8 @@ struct DeviceListing {
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
+    /// When the oldest push arrived of each device that will stand in a list of those that wait.
+    private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
         self.request = request
@@ -215,8 +220,12 @@ struct DeviceListing {
         case .tasks:
             let only = topics.flatMap { $0.count == 1 ? $0.first : nil }
             plan.selection = .withTasks(topic: only, after: self.after, countMax: Self.rowsMax)
-        case .devices:
-            plan.selection = .inOrder(topics: topics.map(Array.init), after: self.after, countMax: Self.rowsMax)
+        case .devices(let question):
+            plan.selection = .inOrder(
+                topics: topics.map(Array.init),
+                after: self.after,
+                countMax: question.order == .token ? Self.rowsMax : Self.rowsOfAllMax
+            )
         }
         return plan
     }
@@ -224,8 +233,13 @@ struct DeviceListing {
     /// Takes a piece.
     ///
     /// - `devices`: the devices in it that are asked about, or of the tasks that are, each once for each.
+    /// - `since`: when the oldest push of each of these arrived, in a list of those that wait.
     /// - Returns: whether the list is whole.
-    mutating func take(_ loaded: LoadedDevices, _ devices: [DeviceToken]) -> Bool {
+    mutating func take(
+        _ loaded: LoadedDevices,
+        _ devices: [DeviceToken],
+        since: [DeviceToken: Instant] = [:]
+    ) -> Bool {
         self.number = nil
         self.count += devices.count
         self.examined += loaded.devices.count
@@ -236,9 +250,27 @@ struct DeviceListing {
         self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
         switch self.subject {
         case .tasks: return self.isAtEnd || self.count >= Workspace.tasksMax
+        case .devices(let question) where question.order == .waiting:
+            self.since.merge(since) { $1 }
+            self.keepLongest(question.limit)
+            return self.isAtEnd
         case .devices(let question):
             return self.isAtEnd || self.count >= question.limit || self.examined >= DeviceQuestion.examinedMax
         }
+    }
+}
+
+extension DeviceListing {
+    /// Keeps the rows of so many devices: those whose oldest pushes wait longest.
+    private mutating func keepLongest(_ count: Int) {
+        guard self.rows.count > count else { return }
+        let since = self.since
+        func order(_ row: SharedDevice) -> Instant { since[row.token] ?? .distantFuture }
+        self.rows.sort { left, right in
+            order(left) == order(right) ? left.token.isBefore(right.token) : order(left) < order(right)
+        }
+        for row in self.rows[count...] { self.since[row.token] = nil }
+        self.rows.removeSubrange(count...)
     }
 }
 

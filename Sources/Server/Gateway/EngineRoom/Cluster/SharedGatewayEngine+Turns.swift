@@ -274,10 +274,15 @@ extension SharedGatewayEngine {
         var listing = self.listings.remove(at: place)
         do throws(StoreError) {
             let request = listing.request
+            var since: [DeviceToken: Instant] = [:]
             let devices = try self.inMemory(loaded.devices, loaded) {
-                self.workspace.devices(of: listing.subject, for: request.caller)
+                let devices = self.workspace.devices(of: listing.subject, for: request.caller)
+                for token in devices where listing.subject.isOfWaiting {
+                    since[token] = self.engine.find(token).flatMap { self.engine.waitingSince($0) }
+                }
+                return devices
             }
-            guard listing.take(loaded, devices) else {
+            guard listing.take(loaded, devices, since: since) else {
                 self.listings.append(listing)
                 return true
             }

@@ -186,6 +186,11 @@ package enum ListedRows: Sendable {
     case tasks(TaskQuestion)
     case devices(DeviceQuestion)
 
+    /// Whether it lists devices by the time that their pushes wait.
+    var isOfWaiting: Bool {
+        if case .devices(let question) = self { question.order == .waiting } else { false }
+    }
+
     /// The topic that alone is asked about; nil for any.
     var topic: String? {
         switch self {
@@ -310,6 +315,8 @@ package struct Reach {
 package struct LongList {
     /// The most devices that a step looks at.
     static let placesMax = 32_768
+    /// The most devices that a step looks at one by one.
+    static let filteredPlacesMax = 2048
 
     /// Searches on for what is listed; true when the search has ended.
     let search: (Workspace) -> Bool

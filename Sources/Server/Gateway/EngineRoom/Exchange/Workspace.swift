@@ -120,16 +120,17 @@ extension Workspace {
     func search(_ question: DeviceQuestion, for caller: Caller) -> DeviceSearch {
         DeviceSearch(
             topics: self.topics(question.topic, for: caller),
+            order: question.order,
             after: question.after,
             countMax: question.examined
         )
     }
 
-    /// The devices in memory that a question is about, in the order of their tokens.
+    /// The devices in memory that a question is about, in its order.
     private func devices(of question: DeviceQuestion, for caller: Caller) -> [DeviceToken] {
-        let filter = DeviceFilter(state: question.state, hold: question.hold)
+        let filter = question.filter
         var search = self.search(question, for: caller)
-        _ = self.engine.look(&search, placesMax: .max)
+        _ = self.engine.look(&search, placesMax: .max, filter: question.searchFilter)
         return search.tokens.filter { token in
             self.engine.find(token).map { filter.takes(self.engine.snapshot($0)) } ?? false
         }
@@ -239,7 +240,7 @@ package final class RemoteWorkers {
     }
 }
 
-/// Which devices somebody wants listed, in the order of their tokens; nil is any.
+/// Which devices somebody wants listed, and in which order; nil is any.
 package struct DeviceQuestion: Hashable, Sendable {
     /// How many devices an answer shows.
     package static let limits = 1...1000
@@ -254,9 +255,20 @@ package struct DeviceQuestion: Hashable, Sendable {
     package var limit = Self.limitUsual
     /// Only devices behind this one.
     package var after: DeviceToken?
+    package var order = DeviceSearch.Order.token
 
     package init() {}
 
+    /// The state and the hold that are asked for.
+    var filter: DeviceFilter { DeviceFilter(state: self.state, hold: self.hold) }
+
+    /// The filter of a search whose order cannot be gone on with: there it must not find others.
+    var searchFilter: DeviceFilter? {
+        self.order == .waiting && (self.state != nil || self.hold != nil) ? self.filter : nil
+    }
+
     /// How many devices are looked at: as many as are shown where all are wanted.
-    var examined: Int { self.state == nil && self.hold == nil ? self.limit : Self.examinedMax }
+    var examined: Int {
+        self.order == .waiting || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
+    }
 }
