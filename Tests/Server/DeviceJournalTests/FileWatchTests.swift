@@ -54,7 +54,7 @@ struct FileWatchTests {
         #expect(try other.refusal()?.contains("symbolic link that leads to no file") == true)
     }
 
-    @Test("A log or mark beside a link, and not where that leads, is missed by name", arguments: ["-wal", "-mark"])
+    @Test("A log or mark beside a link, and not where that leads, is refused by name", arguments: ["-wal", "-mark"])
     func besideLink(end: String) throws {
         let (folder, other) = (try JournalFolder(), try JournalFolder())
         try folder.commit([(.device(1), [1])])
@@ -63,8 +63,8 @@ struct FileWatchTests {
         let rest = end == "-wal" ? "-mark" : "-wal"
         try FileManager.default.createSymbolicLink(atPath: folder.path, withDestinationPath: other.path)
         let message = try #require(try folder.refusal())
-        #expect(message.contains("\(other.path)\(rest), "), "\(message)")
-        #expect(message.contains("put back what is missing"), "\(message)")
+        #expect(message.hasPrefix("\(folder.path)\(rest) lies beside a symbolic link"), "\(message)")
+        #expect(message.contains("\(other.path)\(rest). Put it back there"), "\(message)")
         try FileManager.default.moveItem(atPath: folder.path + rest, toPath: other.path + rest)
         #expect(try folder.open().1 == [.device(1): [1]])
     }
@@ -77,8 +77,8 @@ struct FileWatchTests {
         let target = other.path + (isDangling ? "-nothing" : end)
         try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
         let message = try #require(try folder.refusal())
-        #expect(message.hasPrefix("\(folder.path)\(end) is no ordinary file."), "\(message)")
-        #expect(message.contains("Put the file itself in its place"), "\(message)")
+        #expect(message.hasPrefix("\(folder.path)\(end) is a symbolic link"), "\(message)")
+        #expect(message.contains("Put back the file in its place."), "\(message)")
     }
 
     @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
@@ -141,7 +141,7 @@ struct FileWatchTests {
                 _ = try folder.open(acceptsLoss: acceptsLoss)
             } throws: {
                 let message = ($0 as? StoreError)?.message ?? ""
-                return message.contains("its log, \(log)") && message.contains("are not of one journal")
+                return message.contains("its log, \(log), is of another journal") && message.contains("move that one")
             }
             #expect(try folder.contents() == before)
         }
@@ -150,7 +150,7 @@ struct FileWatchTests {
         #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
     }
 
-    @Test("A log and a mark of different journals, beside a file that has no rows yet, are refused with both names")
+    @Test("A log and a mark of different journals, beside a file that has no rows yet, are told of as that")
     func differentJournals() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()
@@ -162,7 +162,7 @@ struct FileWatchTests {
         try FileManager.default.removeItem(atPath: log)
         try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
         let message = try #require(try folder.refusal())
-        let words = "it, its log, \(log), and its mark, \(folder.markPath), are not of one journal"
+        let words = "its log, \(log), and its mark, \(folder.markPath), are of different journals"
         #expect(message.contains(words) && message.contains("--accept-loss"), "\(message)")
     }
 

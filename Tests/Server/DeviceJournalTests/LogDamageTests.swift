@@ -112,25 +112,6 @@ struct LogDamageTests {
         }
     }
 
-    @Test("Commits behind a damaged frame are missed, also those that the mark does not know of")
-    func unmarked() throws {
-        let folder = try Self.folder(marked: 1)
-        let frames = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count / 16_408
-        var messages: [String] = []
-        for frame in 0..<frames {
-            let copy = try Self.changed(folder) { $0[32 + frame * 16_408 + 8_000] ^= 1 }
-            guard let message = try copy.refusal() else {
-                #expect(try copy.open().1.count >= Self.commits - 1, "frame \(frame)")
-                continue
-            }
-            messages.append(message)
-            let (_, found, loss) = try copy.open(acceptsLoss: true)
-            #expect(loss != nil && found.count < Self.commits - 1, "frame \(frame): \(message)")
-            #expect(try copy.refusal() == nil, "frame \(frame)")
-        }
-        #expect(messages.contains { $0.contains("commits in its log, ") && $0.contains("cannot be read any more") })
-    }
-
     @Test("A last commit of which only parts reached the disk is left out", arguments: 1...3)
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)

@@ -413,8 +413,6 @@ package enum JournalRow {
     /// The bytes before the first record of a row of this version.
     package static let headerBytes = 41
     private static let oldHeaderBytes = 9
-    /// The place of the journal's number in a row of this version.
-    static let journalOffset = 17
 
     /// What the header of a row says of the row's place.
     package struct Stamp: Hashable {
@@ -461,7 +459,7 @@ package enum JournalRow {
         guard content[0] > 1 else { return Stamp() }
         return Stamp(
             previous: Int64(littleEndian: content.load(Int64.self, at: 9)),
-            journal: UInt64(littleEndian: content.load(UInt64.self, at: Self.journalOffset)),
+            journal: UInt64(littleEndian: content.load(UInt64.self, at: 17)),
             commits: Int64(littleEndian: content.load(Int64.self, at: 25)),
             time: Int64(littleEndian: content.load(Int64.self, at: 33))
         )

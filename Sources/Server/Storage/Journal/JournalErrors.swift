@@ -76,13 +76,12 @@ extension StoreError {
         )
     }
 
-    /// The rows are of another journal than the mark, or of another past of it; which file is the wrong one, nothing
-    /// tells.
-    init(unrelated place: JournalPlace) {
+    /// The log is that of another journal, as its rows say, and those of the file and of the mark.
+    init(foreignLog place: JournalPlace) {
         self.init(
-            message: "\(place.path) is damaged: it, its log, \(place.logPath), and its mark, \(place.markPath), are "
-                + "not of one journal. Put back those that belong to it, or move away the log or the mark that does "
-                + "not, and start once with --accept-loss to go on with the rest."
+            message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
+                + "that belongs to it, or move that one away and start once with --accept-loss to go on with what is "
+                + "in the file."
         )
     }
 

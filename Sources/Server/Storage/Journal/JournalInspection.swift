@@ -65,9 +65,8 @@ enum JournalInspection {
             let isLost = mark == nil && follower != nil
             return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
-        // It has lost the note that made it whole by itself.
-        if mark == nil, isLogEmpty, let cut = JournalFile.cutClause(place) {
-            throw StoreError(damaged: place.path, cut)
+        if mark == nil, isLogEmpty, !acceptsLoss, let cut = JournalFile.cutClause(place) {
+            throw StoreLoss(place, cut).refusal
         }
         let note = JournalNote.read(place)
         if let note {
@@ -78,19 +77,22 @@ enum JournalInspection {
         }
         let database = try JournalFile.connect(place, isLogEmpty ? .fileAlone : .readOnly)
         if try JournalFile.explain(place.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
-            let isLost = mark.map { JournalLog.newestCommit(place, of: $0.journal) > 0 } ?? true
+            let isLogDamaged = place.vfs == nil && JournalLog.unreadableCommits(place.logPath) > 1
+            let isLost = mark == nil || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
             let fault = "it holds nothing, and its log, \(place.logPath), is \(log)"
             return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
-        // Until the connection is closed, it sees the journal as it is at its first question.
-        try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
-        try JournalFile.checkIdentity(database)
-        let newest = try JournalPosition.newest(database)
-        var loss = try self.missing(database, place, mark, newest, isLogEmpty: isLogEmpty)
-        if loss == nil, let mark, isAlone { loss = self.missingInLog(place, mark, newest) }
+        let comparison = try JournalComparison(database, place, mark, isLogEmpty: isLogEmpty)
+        let loss = try comparison.missing(isAlone: isAlone)
         if let loss, !acceptsLoss { throw loss.refusal }
-        return (.found(FoundJournal(newest: newest, mark: mark, isCopy: note != nil, loss: loss)), database)
+        let found = FoundJournal(
+            newest: comparison.newest,
+            mark: mark,
+            isCopy: note != nil,
+            loss: loss
+        )
+        return (.found(found), database)
     }
 
     /// What is lost with a journal that holds nothing; nil when it never held anything.
@@ -106,47 +108,6 @@ enum JournalInspection {
         if let loss, !acceptsLoss { throw loss.refusal }
         return loss
     }
-
-    /// What the journal lacks of what its mark knows; nil when nothing is known to be missing.
-    ///
-    /// - Throws: when it is not the mark's.
-    private static func missing(
-        _ database: SQLiteDatabase,
-        _ place: JournalPlace,
-        _ mark: JournalMark?,
-        _ newest: JournalPosition?,
-        isLogEmpty: Bool
-    ) throws(StoreError) -> StoreLoss? {
-        guard let mark else { return StoreLoss(place, "its mark, \(place.markPath), is missing or damaged") }
-        let row = newest?.row ?? 0
-        let isOfMark = (newest?.stamp.journal ?? mark.journal) == mark.journal
-        guard row >= mark.row else {
-            // Rows that a backup brought, or that were left when a loss was accepted, have another number until the
-            // next commit; those of another journal's log must not come up.
-            guard isOfMark || isLogEmpty else { throw StoreError(unrelated: place) }
-            let log = "\(place.logPath)\(isLogEmpty ? ", which is missing or empty" : "")"
-            let fault = "it and its log, \(log), lack what was committed last"
-            return StoreLoss(place, fault, mark: mark, newest: newest)
-        }
-        let noted = try JournalFile.explain(place.path) { () throws(SQLiteError) in
-            try database.integer("SELECT checksum FROM rows WHERE id = \(mark.row)")
-        }
-        guard noted ?? mark.checksum == mark.checksum, row == mark.row || isOfMark else {
-            throw StoreError(unrelated: place)
-        }
-        return nil
-    }
-
-    /// What is in the log and is not read. The mark need not know of it: a loss of power leaves it behind.
-    private static func missingInLog(
-        _ place: JournalPlace,
-        _ mark: JournalMark,
-        _ newest: JournalPosition?
-    ) -> StoreLoss? {
-        let commits = JournalLog.newestCommit(place, of: mark.journal) - (newest?.stamp.commits ?? 0)
-        guard commits > 1 else { return nil }
-        return StoreLoss(place, "\(commits) commits in its log, \(place.logPath), cannot be read any more")
-    }
 }
 
 /// A journal that is there.
@@ -158,6 +119,112 @@ struct FoundJournal {
     let isCopy: Bool
     /// What is given up.
     let loss: StoreLoss?
+}
+
+/// A journal beside its mark, on a connection that writes nothing.
+private struct JournalComparison {
+    /// Nil when there is no row.
+    let newest: JournalPosition?
+    private let database: SQLiteDatabase
+    private let place: JournalPlace
+    private let mark: JournalMark?
+    private let isLogEmpty: Bool
+
+    init(
+        _ database: SQLiteDatabase,
+        _ place: JournalPlace,
+        _ mark: JournalMark?,
+        isLogEmpty: Bool
+    ) throws(StoreError) {
+        self.database = database
+        self.place = place
+        self.mark = mark
+        self.isLogEmpty = isLogEmpty
+        // Until the connection is closed, it sees the journal as it is at its first question.
+        try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
+        try JournalFile.checkIdentity(database)
+        self.newest = try JournalPosition.newest(database)
+    }
+
+    /// What the journal lacks of what was committed; nil when nothing is known to be missing.
+    ///
+    /// - Throws: when it holds what no loss explains.
+    func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
+        let markPath = self.place.markPath
+        let looksIntoLog = isAlone && !self.isLogEmpty
+        if looksIntoLog { try self.checkLogAge() }
+        guard let mark else {
+            let cut = self.isLogEmpty ? JournalFile.cutClause(self.place) : nil
+            return self.loss("\(cut.map { "\($0), and " } ?? "")its mark, \(markPath), is missing or damaged")
+        }
+        let row = self.newest?.row ?? 0
+        let isLogOfAnother = looksIntoLog ? try self.isLogOfAnother(mark) : false
+        guard row >= mark.row else {
+            if isLogOfAnother {
+                return self.loss("its log, \(self.place.logPath), and its mark, \(markPath), are of different journals")
+            }
+            let log = "\(self.place.logPath)\(self.isLogEmpty ? ", which is missing or empty" : "")"
+            let fault = "it and its log, \(log), lack what was committed last"
+            return StoreLoss(self.place, fault, mark: mark, newest: self.newest)
+        }
+        let noted = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+            try self.database.integer("SELECT checksum FROM rows WHERE id = \(mark.row)")
+        }
+        let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
+        if let noted, noted != mark.checksum { return self.loss(isAnother) }
+        guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
+        guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
+        // Without a log, too, which a program may have copied into the file and removed: a process that dies leaves the
+        // mark a commit behind at most, and what a loss of power leaves of it tells nothing of a log.
+        return self.missingInLog(looksIntoLog)
+    }
+
+    private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
+
+    /// Whether the newest row is in the log alone, and of another journal than the mark, and than the file's own rows.
+    ///
+    /// - Throws: when those are the mark's: then the log is what is another's, and nothing may come of it.
+    private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
+        guard let newest, newest.row != mark.row, let number = newest.stamp.journal,
+            number != mark.journal
+        else { return false }
+        let own: JournalPosition?
+        do throws(StoreError) {
+            let file = try JournalFile.connect(self.place, .fileAlone)
+            // As long as all lies in the log.
+            let isEmpty = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
+                try JournalFile.isEmpty(file)
+            }
+            own = isEmpty ? nil : try JournalPosition.newest(file)
+        } catch {
+            // Between two checkpoints the pages of the file alone need not fit together.
+            return false
+        }
+        guard let own else { return true }
+        guard own.row < newest.row, own.stamp.journal != number else { return false }
+        if own.stamp.journal == mark.journal { throw StoreError(foreignLog: self.place) }
+        return true
+    }
+
+    private func missingInLog(_ looksIntoLog: Bool) -> StoreLoss? {
+        guard self.place.vfs == nil, looksIntoLog else { return nil }
+        let commits = JournalLog.unreadableCommits(self.place.logPath)
+        guard commits > 1 else { return nil }
+        return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
+    }
+
+    /// Refuses a log that is older than the file, which SQLite would lay over newer pages.
+    private func checkLogAge() throws(StoreError) {
+        // The pages of the file alone need not fit together: between two checkpoints that is no fault.
+        guard let file = try? SQLiteDatabase(path: self.place.path, mode: .fileAlone, vfs: self.place.vfs),
+            let row = try? file.integer("SELECT max(id) FROM rows"), row > self.newest?.row ?? 0
+        else { return }
+        throw StoreError(
+            damaged: self.place.path,
+            "it holds row \(row), and with its log, \(self.place.logPath), no row after \(self.newest?.row ?? 0): the "
+                + "log is older than the file, or damaged"
+        )
+    }
 }
 
 extension JournalPosition {

@@ -1,42 +1,101 @@
-import Glibc
 import Platform
 import Wire
 
 /// Looks into a write-ahead log for commits that SQLite would leave out without a word: it takes the first frame that
 /// does not fit for the log's end.
-enum JournalLog {
-    /// The number of the newest commit whose rows the log has, whether SQLite reads them or not; 0 for none.
-    ///
-    /// Behind the last whole commit a process that died leaves a part of one more at most, as each is synced before the
-    /// next begins. So a row of a later one means that a frame was damaged, not that writing ended.
-    ///
-    /// - Parameter journal: the journal's number, by which its rows are found.
-    static func newestCommit(_ place: JournalPlace, of journal: UInt64) -> Int64 {
+///
+/// Behind the last whole commit a process that died leaves frames of one more at most, as each is synced before the
+/// next begins. So two ends of commits behind the first bad frame mean that a frame was damaged, not that writing
+/// ended.
+/// The format is SQLite's (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then
+/// frames of a header of 24 and a page, big-endian, each checksum going on from the one before it.
+struct JournalLog {
+    private static let headerBytes = 32
+    private static let frameHeaderBytes = 24
+    private static let magic: UInt32 = 0x377F_0682
+
+    private let bytes: ByteView
+    private let pageBytes: Int
+
+    /// How many commits in the log at `path` cannot be read any more.
+    static func unreadableCommits(_ path: String) -> Int {
         // What cannot be mapped SQLite cannot read either, and says so.
-        guard place.vfs == nil, let file = MappedFile(place.logPath) else { return 0 }
-        return file.withView { self.newestCommit(in: $0, of: journal) }
-    }
-
-    private static func newestCommit(in log: ByteView, of journal: UInt64) -> Int64 {
-        let first = UInt8(truncatingIfNeeded: journal)
-        var newest: Int64 = 0
-        var start = 0
-        while let found = self.find(first, in: log, from: start + JournalRow.journalOffset) {
-            start = found - JournalRow.journalOffset
-            defer { start += 1 }
-            guard log.count - start >= JournalRow.headerBytes else { break }
-            let header = log.slice(start, count: JournalRow.headerBytes)
-            guard header[0] == JournalRow.version else { continue }
-            let stamp = JournalRow.stamp(of: header)
-            if stamp.journal == journal { newest = max(newest, stamp.commits) }
+        guard let file = MappedFile(path) else { return 0 }
+        return file.withView { bytes in
+            guard bytes.count > Self.headerBytes else { return 0 }
+            return JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
         }
-        return newest
     }
 
-    private static func find(_ byte: UInt8, in log: ByteView, from offset: Int) -> Int? {
-        guard offset < log.count, let base = unsafe log.buffer.baseAddress,
-            let found = unsafe memchr(base + offset, Int32(byte), log.count - offset)
-        else { return nil }
-        return unsafe UnsafeRawPointer(found) - base
+    private init(_ bytes: ByteView, pageBytes: Int) {
+        self.bytes = bytes
+        self.pageBytes = pageBytes
+    }
+
+    private var frameCount: Int { (self.bytes.count - Self.headerBytes) / self.frameBytes }
+
+    private var frameBytes: Int { Self.frameHeaderBytes + self.pageBytes }
+
+    /// The ends of commits that are in the log and cannot be reached.
+    private var commitsBehindTheEnd: Int {
+        // Frames of the log before this one, which was begun anew over it, have another salt.
+        let first = self.goodFrames
+        let salt = self.header(first.isHeaderGood ? 16 : Self.headerBytes + 8)
+        guard salt != 0 else { return 0 }
+        var commits = 0
+        for frame in first.count..<self.frameCount {
+            let start = Self.headerBytes + frame * self.frameBytes
+            if self.header(start + 8) == salt, self.number(start + 4) != 0 { commits += 1 }
+        }
+        return commits
+    }
+
+    /// The frames up to the first bad one, and whether the log's header is good.
+    private var goodFrames: (count: Int, isHeaderGood: Bool) {
+        guard self.number(0) & ~1 == Self.magic, self.number(8) == UInt32(self.pageBytes) else { return (0, false) }
+        var sum = Checksum(isBigEndian: self.number(0) & 1 == 1)
+        sum.add(self.bytes[0..<24])
+        guard self.header(24) == sum.value else { return (0, false) }
+        let salt = self.header(16)
+        for frame in 0..<self.frameCount {
+            let start = Self.headerBytes + frame * self.frameBytes
+            sum.add(self.bytes[start..<start + 8])
+            sum.add(self.bytes[start + Self.frameHeaderBytes..<start + self.frameBytes])
+            guard self.header(start + 8) == salt, self.header(start + 16) == sum.value else { return (frame, true) }
+        }
+        return (self.frameCount, true)
+    }
+
+    private func number(_ offset: Int) -> UInt32 {
+        UInt32(bigEndian: self.bytes.load(UInt32.self, at: offset))
+    }
+
+    private func header(_ offset: Int) -> UInt64 {
+        UInt64(bigEndian: self.bytes.load(UInt64.self, at: offset))
+    }
+
+    /// SQLite's checksum of a log: two sums over pairs of words.
+    private struct Checksum {
+        let isBigEndian: Bool
+        private var first: UInt32 = 0
+        private var second: UInt32 = 0
+
+        init(isBigEndian: Bool) {
+            self.isBigEndian = isBigEndian
+        }
+
+        var value: UInt64 { UInt64(self.first) << 32 | UInt64(self.second) }
+
+        mutating func add(_ bytes: ByteView) {
+            for offset in stride(from: 0, to: bytes.count, by: 8) {
+                self.first &+= self.word(bytes, offset) &+ self.second
+                self.second &+= self.word(bytes, offset + 4) &+ self.first
+            }
+        }
+
+        private func word(_ bytes: ByteView, _ offset: Int) -> UInt32 {
+            let word = bytes.load(UInt32.self, at: offset)
+            return self.isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
+        }
     }
 }

@@ -40,11 +40,17 @@ struct JournalPlace {
     private static func target(_ path: String) throws(StoreError) -> String {
         do throws(SystemError) { return try FileSystem.target(of: path) } catch {
             guard (try? FileSystem.linkStatus(path)) != nil else { return path }
+            let reason = error.message
+            guard error.number != EACCES else {
+                throw StoreError(
+                    message: "\(path) is a symbolic link that cannot be followed (\(reason)). Let the user that runs "
+                        + "WakeGate into the folders it leads through (`namei -l` shows them), or put the file itself "
+                        + "back."
+                )
+            }
             throw StoreError(
-                message: "\(path) is a symbolic link that leads to no file that can be reached (\(error.message)). Put "
-                    + "back what it leads to, or let the user that runs WakeGate into the folders it leads through "
-                    + "(`namei -l` shows them), or remove the link and start once with --accept-loss to begin with "
-                    + "no state."
+                message: "\(path) is a symbolic link that leads to no file (\(reason)). Put back what it leads to, or "
+                    + "remove the link and start once with --accept-loss to begin with no state."
             )
         }
     }
@@ -72,16 +78,32 @@ enum JournalAccess {
         for path in self.paths(place) { try self.checkFile(path) }
     }
 
-    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting,
-    ///   and only the journal itself may be a link.
+    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting;
+    ///   or the one that lies where no start looks for it.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) + [place.rollbackPath] {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
-            throw StoreError(
-                message: "\(path) is no ordinary file. Put the file itself in its place, move it away, or name another "
-                    + "state folder."
-            )
+            if status.kind == .link {
+                throw StoreError(
+                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Put back the file "
+                        + "in its place."
+                )
+            }
+            throw StoreError(message: "\(path) is no ordinary file. Move it away, or name another state folder.")
         }
+        guard place.name != place.path else { return }
+        for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
+    }
+
+    /// - Throws: when the log or the mark lies beside a link, and not beside the file that it leads to.
+    private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
+        guard (try? FileSystem.linkStatus(path)) != nil else { return }
+        let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
+        guard status == nil || status?.identity != other?.identity else { return }
+        throw StoreError(
+            message: "\(path) lies beside a symbolic link, and is looked for beside the file it leads to, as "
+                + "\(target). Put it back there if it belongs to that file, or move it away."
+        )
     }
 
     private static func paths(_ place: JournalPlace) -> [String] {
