@@ -230,7 +230,7 @@ private struct Scene {
     private var pace = CommitPace()
     private(set) var commits = 0
     private(set) var pushCount = 0
-    /// Those that waited for two commits at most.
+    /// The pushes that waited for two commits at most.
     private(set) var quickPushes = 0
     private(set) var longestWait: Int64 = 0
     /// In the order in which they come.

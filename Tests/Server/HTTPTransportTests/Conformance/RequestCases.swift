@@ -344,8 +344,7 @@ extension ConformanceCase {
         + Self.rules(
             .connectionError(.protocolError),
             [
-                // RFC 9113 keeps priorities for the sake of clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2
-                // does.
+                // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2 does.
                 "5.3 HEADERS that depend on their own stream": Peer.frame(
                     .headers,
                     Flags.whole | Flags.priority,

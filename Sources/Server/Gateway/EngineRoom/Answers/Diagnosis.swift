@@ -142,8 +142,8 @@ extension Diagnosis {
             task.isPermitted,
             task.isPermitted
                 ? "\(self.topic) permits \(task.name)."
-                : "\(self.topic) does not permit \(task.name): add it to topics: { \"\(self.topic)\": { tasks: [...] } } "
-                    + "of the configuration, and reload it.",
+                : "\(self.topic) does not permit \(task.name): add it to topics: { \"\(self.topic)\": { tasks: [...] } "
+                    + "} of the configuration, and reload it.",
             "wakegate reload"
         )
     }
