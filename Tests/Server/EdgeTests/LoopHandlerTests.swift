@@ -157,6 +157,52 @@ struct LoopHandlerTests {
         #expect(statuses == [413, 404, 413, 404, 413, 404])
     }
 
+    @Test(
+        "A request that names another host, or is of another site's page, is refused whatever it asks for",
+        arguments: [
+            ("host", ["attacker.example"], false), ("host", ["unix"], false), ("host", ["unix:9197"], false),
+            ("host", ["localhost.attacker.example"], false), ("host", ["127.0.0.1.attacker.example"], false),
+            ("host", ["127.1"], false), ("host", ["127.0.0.01"], false),
+            ("host", ["localhost"], true), ("host", ["LocalHost:"], true), ("host", ["localhost.:80"], true),
+            ("host", ["127.8.9.255"], true), ("host", ["[::1]:80"], true), ("accept", ["*/*"], true),
+            ("origin", ["https://attacker.example"], false), ("origin", ["null"], false),
+            ("sec-fetch-site", ["cross-site"], false), ("sec-fetch-site", ["same-site"], false),
+            ("sec-fetch-site", [""], false), ("sec-fetch-site", ["None"], false),
+            // The last of two does not hide the first.
+            ("sec-fetch-site", ["cross-site", "none"], false),
+            ("sec-fetch-site", ["same-origin"], true), ("sec-fetch-site", ["none"], true),
+        ] as [(String, [String], Bool)]
+    )
+    func callers(name: String, values: [String], isTaken: Bool) throws {
+        let loop = try ServedLoop()
+        let headers = values.map { (name: name, value: $0) }
+        for (request, door, status) in [
+            ("GET /v1/stats", ServedLoop.Door.admin, 200), ("GET /", .admin, 200), ("GET /v1/nothing", .plain, 404),
+        ] {
+            let answer = try loop.ask(request, at: door, headers: headers)
+            #expect(answer.status == (isTaken ? status : 403), "\(request)")
+            if !isTaken { #expect(self.reason(answer) == "Forbidden", "\(request)") }
+        }
+    }
+
+    @Test(
+        "A link from another site leads to the dashboard's page, and to nothing else",
+        arguments: [
+            ("GET /", "navigate", "document", 200), ("GET /?from=mail", "navigate", "document", 200),
+            ("GET /v1/stats", "navigate", "document", 403), ("GET /dashboard/main.js", "navigate", "document", 403),
+            ("POST /", "navigate", "document", 403), ("GET /", "navigate", "iframe", 403),
+            ("GET /", "navigate", nil, 403), ("GET /", "no-cors", "document", 403), ("GET /", nil, "document", 403),
+        ] as [(String, String?, String?, Int)]
+    )
+    func links(request: String, mode: String?, destination: String?, status: Int) throws {
+        let loop = try ServedLoop()
+        let fields = ["sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": destination]
+        let headers = fields.compactMap { name, value in value.map { (name: name, value: $0) } }
+        #expect(try loop.ask(request, at: .admin, headers: headers).status == status)
+        // The plain listener has no page.
+        #expect(try loop.ask(request, headers: headers).status == 403)
+    }
+
     @Test("A page of another host is kept out, in the words of whoever is asked")
     func foreignPages() throws {
         let loop = try ServedLoop()
