@@ -1,10 +1,17 @@
-"""A gateway that follows a script: HTTP/2 in cleartext, one step after the other."""
+"""A gateway that follows a script: HTTP/2 in cleartext, one step after the other.
+
+For SDKs in other languages it is a program: `python3 scripted.py SCENARIO.json`. It writes a line {"url": ...}, then
+{"stop": true} where the script has the worker stop, and at last {"fault": text or null}. It ends once its standard
+input does, which tells it that the worker has ended: requests that came until then and fit no step are a fault.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -186,3 +193,25 @@ def moments(value: Any) -> Any:
             return int(time.time() * 1000) + value["now"]
         return {name: moments(each) for name, each in value.items()}
     return [moments(each) for each in value] if isinstance(value, list) else value
+
+
+async def main(scenario: str) -> int:
+    def say(**line: Any) -> None:
+        print(json.dumps(line), flush=True)
+
+    script = json.loads(Path(scenario).read_text(encoding="utf-8"))["script"]
+    fault: Optional[str] = None
+    async with ScriptedGateway(script, lambda: say(stop=True)) as gateway:
+        say(url=gateway.url)
+        try:
+            await gateway.play()
+            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+            gateway.check_nothing_left()
+        except AssertionError as error:
+            fault = str(error)
+    say(fault=fault)
+    return 1 if fault else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1])))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
@@ -118,6 +121,22 @@ async def play(scenario: Dict[str, Any]) -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_scenario(file: Path) -> None:
     asyncio.run(play(json.loads(file.read_text(encoding="utf-8"))))
+
+
+def test_the_scripted_gateway_is_a_program_for_other_languages() -> None:
+    file = next(each for each in FILES if each.stem == "drain")
+    scenario = json.loads(file.read_text(encoding="utf-8"))
+    command = [sys.executable, str(Path(__file__).with_name("scripted.py")), str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as gateway:
+        assert gateway.stdin is not None and gateway.stdout is not None
+        worker = make_worker(json.loads(gateway.stdout.readline())["url"], scenario, [])
+        running = threading.Thread(target=lambda: asyncio.run(worker.serve()))
+        running.start()
+        assert json.loads(gateway.stdout.readline()) == {"stop": True}
+        worker.stop()
+        running.join(10)
+        gateway.stdin.close()
+        assert json.loads(gateway.stdout.readline()) == {"fault": None}
 
 
 def test_every_scenario_says_its_rule() -> None:
