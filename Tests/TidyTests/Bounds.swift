@@ -24,7 +24,7 @@ enum Bounds {
             text: "TLSContext.clientChainBytesMax"
         ),
         "Signatures fileBytesMax": Proof(path: transport + "ProviderKeyTests.swift", text: "larger than 65536 bytes"),
-        "FieldDecoder tableBytesMax": Proof(
+        "FieldCoding tableBytesMax": Proof(
             path: transport + "HPACK/FieldDecoderTests.swift",
             text: "An entry as large as the table is kept, one byte larger empties it"
         ),
@@ -47,9 +47,9 @@ enum Bounds {
             text: "A pause that busy connections make leaves the others 64 KiB, and them nothing"
         ),
         "EventLoop+Turns busyBytesPerTurnMax": nil,
-        "FieldDecoder codedBytesMax": nil, "FieldDecoder keptBytesMax": nil, "FieldTables shortBitsMax": nil,
+        "FieldCoding codedBytesMax": nil, "FieldCoding keptBytesMax": nil, "FieldTables shortBitsMax": nil,
         "FieldTables bitsMax": nil, "FieldBlock codedBytesMax": nil, "FieldBlock runsMax": nil,
-        "FieldBlock textBytesMax": nil, "System eventsMax": nil, "FieldEncoder shortCountMax": nil,
+        "FieldBlock textBytesMax": nil, "System eventsMax": nil, "FieldCoding shortCountMax": nil,
     ]
 
     /// Bounds that no test names.

@@ -123,7 +123,7 @@ package struct TestPush: Sendable {
     let device: Named<DeviceToken>
     /// Nil for the device's own.
     let topic: [UInt8]?
-    /// The push, but for its topic, and for its device, which may be named by what its token hides.
+    /// The push without topic and token, which the engine sets when it has found the device.
     let kept: KeptPush
     /// Why a provider would be refused for it; nil for a push that is good as far as can be told.
     let refusal: APNSReason?
