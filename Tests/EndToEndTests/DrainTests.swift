@@ -63,9 +63,10 @@ struct DrainTests {
         gateway.process.send(SIGTERM)
         try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
 
-        let script = RunningGateway.client("drain_httpx.py")
+        let script = RunningGateway.client("ask_httpx.py")
         func ask(_ path: String, _ body: String, _ headers: String...) throws -> String {
-            let arguments = [script, gateway.certificateAuthority, "https://\(gateway.edge)\(path)", body] + headers
+            let url = "https://\(gateway.edge)\(path)"
+            let arguments = [script, "once", gateway.certificateAuthority, url, body] + headers
             let ended = try ChildProcess.run(RunningGateway.python, arguments)
             #expect(ended.status == 0, "\(ended.errors)")
             return ended.output

@@ -55,7 +55,7 @@ struct OrdinaryClientTests {
     func withALPN() throws {
         let gateway = try RunningGateway()
         let url = "https://\(gateway.edge)/3/device/\(self.token)"
-        let ended = try self.python("push_with_alpn.py", url, gateway.certificateAuthority)
+        let ended = try self.python("ask_httpx.py", ["push", url, gateway.certificateAuthority], input: "\n")
         #expect(ended.output == "HTTP/2 200 scheduled\n", "\(ended.errors)")
     }
 
@@ -63,14 +63,15 @@ struct OrdinaryClientTests {
     func withoutALPN() throws {
         let gateway = try RunningGateway()
         let path = "/3/device/\(self.token)"
-        let ended = try self.python("push_without_alpn.py", gateway.edge, gateway.certificateAuthority, path)
+        let ended = try self.python("push_without_alpn.py", [gateway.edge, gateway.certificateAuthority, path])
         #expect(ended.output == "HTTP/2 200 scheduled\n", "\(ended.errors)")
     }
 
-    private func python(_ script: String, _ arguments: String...) throws -> ChildProcess.Ended {
+    private func python(_ script: String, _ arguments: [String], input: String = "") throws -> ChildProcess.Ended {
         let file = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(script)").path
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        return try ChildProcess.run(RunningGateway.python, [file] + arguments + [self.topic, RunningGateway.payload])
+        let words = [file] + arguments + [self.topic, RunningGateway.payload]
+        return try ChildProcess.run(RunningGateway.python, words, input: input)
     }
 }
 
@@ -181,7 +182,7 @@ struct RouteClientTests {
         static let all: [Client] = {
             let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients").path
             return [
-                Client(testDescription: "httpx", command: [RunningGateway.python, "\(folder)/routes_httpx.py"]),
+                Client(testDescription: "httpx", command: [RunningGateway.python, "\(folder)/ask_httpx.py", "routes"]),
                 Client(testDescription: "node", command: ["node", "\(folder)/routes_node.mjs"]),
                 Client(testDescription: "go", command: ["go", "run", "\(folder)/routes.go"]),
                 Client(testDescription: "java", command: ["java", "\(folder)/RoutesJava.java"]),

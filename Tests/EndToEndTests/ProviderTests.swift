@@ -31,16 +31,19 @@ final class ProviderTests {
 
     /// Pushes with each of `values` as `authorization`, over one connection; status and reason of each answer.
     private func answers(_ values: [String]) throws -> [String] {
-        let script = RunningGateway.client("push_tokens.py")
+        let script = RunningGateway.client("ask_httpx.py")
         let url = "https://\(self.gateway.edge)/3/device/\(Self.token)"
-        let arguments = [script, url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
+        let arguments = [script, "push", url, self.gateway.certificateAuthority, Self.topic, RunningGateway.payload]
         let ended = try ChildProcess.run(
             RunningGateway.python,
             arguments,
             input: values.map { $0 + "\n" }.joined()
         )
         #expect(ended.status == 0, "\(ended.errors)")
-        return ended.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+        return ended.output.split(separator: "\n").map { line in
+            let words = line.split(separator: " ").dropFirst()
+            return words.first == "200" ? "200" : words.joined(separator: " ")
+        }
     }
 
     @Test("A key is taken while the gateway runs, and a removed one is refused")

@@ -12,7 +12,7 @@ import java.util.Scanner;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** Asks with Java's HttpClient for every line of standard input; routes_httpx.py says what comes and goes. */
+/** Asks with Java's HttpClient for every line of standard input; ask_httpx.py says what comes and goes (`routes`). */
 public final class RoutesJava {
     private static SSLContext context(String authority) throws Exception {
         KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());

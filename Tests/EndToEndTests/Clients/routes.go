@@ -1,4 +1,4 @@
-// Asks with Go's net/http for every line of standard input; routes_httpx.py says what comes and goes.
+// Asks with Go's net/http for every line of standard input; ask_httpx.py says what comes and goes (`routes`).
 package main
 
 import (

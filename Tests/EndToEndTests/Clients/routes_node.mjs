@@ -1,4 +1,4 @@
-// Asks with Node's http or http2 for every line of standard input; routes_httpx.py says what comes and goes.
+// Asks with Node's http or http2 for every line of standard input; ask_httpx.py says what comes and goes (`routes`).
 
 import fs from 'node:fs';
 import http from 'node:http';
