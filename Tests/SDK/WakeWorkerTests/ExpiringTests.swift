@@ -50,6 +50,7 @@ struct ExpiringTests {
         for (name, outcome) in [("tidy", true), ("silent", false)] {
             try await gateway.wake(name, "appRefresh", #""task":"com.\#(name)""#, timeLeft: 1000)
             try await gateway.send("expiring", #"{"wake":"\#(name)","deadline":99,"timeLeft":1000}"#)
+            if !outcome { try await gateway.send("expired", #"{"wake":"\#(name)","reason":"deadline"}"#) }
             #expect(try await gateway.request("/v1/wakes/\(name)").body == #"{"success":\#(outcome)}"#)
         }
         try await gateway.end(worker, run)

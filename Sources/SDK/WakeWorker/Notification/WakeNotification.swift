@@ -127,7 +127,7 @@ extension WakeNotification {
     /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
-    /// Has `completion` fail at the deadline.
+    /// Has `completion` fail when the wake ends.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
     /// Asks for more time, as `beginBackgroundTask` does on iOS.
@@ -266,6 +266,8 @@ final class WakeLease: Sendable {
         var expiration: ExpirationReason?
         /// True if the handler was cancelled because the deadline is near, and nothing has ended the wake since.
         var isExpiring = false
+        /// What has failed when the wake ends.
+        var failing: Completion?
     }
 
     private let term: Mutex<Term>
@@ -296,11 +298,20 @@ final class WakeLease: Sendable {
         self.term.withLock { $0.deadline = deadline }
     }
 
-    func expired(_ reason: ExpirationReason?) {
-        self.term.withLock {
-            $0.expiration = reason
-            $0.isExpiring = false
+    /// The wake has ended.
+    func expired(_ reason: ExpirationReason?) { self.endGrace { $0.expiration = reason } }
+
+    /// A handler that was cancelled gets no more time to clean up.
+    func endGrace() { self.endGrace { _ in } }
+
+    private func endGrace(_ change: (inout Term) -> Void) {
+        let failing = self.term.withLock { term in
+            change(&term)
+            term.isExpiring = false
+            defer { term.failing = nil }
+            return term.failing
         }
+        failing?.complete(.failed)
     }
 
     /// The deadline is near, in so long.
@@ -317,15 +328,13 @@ final class WakeLease: Sendable {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline - .now) : nil }
     }
 
-    /// A handler that was cancelled as its deadline is near has failed if nothing else is said until then.
+    /// A handler that was cancelled as its deadline is near has failed when its wake ends before it says anything else.
     func fail(_ completion: Completion) {
-        Task {
-            // An extension may move the deadline, and the wake may end before it.
-            while let left = self.graceLeft, left > .zero, !completion.isCompleted {
-                try? await Task.sleep(for: min(left, .milliseconds(250)))
-            }
-            completion.complete(.failed)
+        let isOver = self.term.withLock { term in
+            if term.isExpiring { term.failing = completion }
+            return !term.isExpiring
         }
+        if isOver { completion.complete(.failed) }
     }
 
     /// - Returns: the time that is left now.

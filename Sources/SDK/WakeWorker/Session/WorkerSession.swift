@@ -137,6 +137,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
             wake.task?.cancel()
+            wake.lease.endGrace()
             wake.lease.reporting?.progress.cancel()
             if wake.machine.isQueued { self.forget(id) }
             self.wakes[id]?.reports.abandoned()

@@ -282,7 +282,7 @@ extension BackgroundTaskContext {
     /// True if the handler's task was cancelled because the deadline is near.
     var isExpiring: Bool { self.lease.graceLeft != nil }
 
-    /// Has `completion` fail at the deadline.
+    /// Has `completion` fail when the wake ends.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
     /// Why the handler's task was cancelled; nil when it was not, or the worker was stopped.

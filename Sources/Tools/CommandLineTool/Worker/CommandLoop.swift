@@ -41,8 +41,6 @@ final class CommandLoop {
     }
 
     private static let killDelayMilliseconds: Int64 = 2000
-    /// The longest wait until the deadline of a command that got SIGTERM is looked at again: it may have moved.
-    private static let graceMilliseconds: Int64 = 250
     /// How long our own output may take at the end.
     private static let outputMilliseconds: Int64 = 2000
     /// The longest wait; nothing depends on it.
@@ -196,12 +194,19 @@ extension CommandLoop {
         self.jobs[pid]?.killAt = isNear ? SystemClock.monotonic : latest
     }
 
+    /// The wake of a command has ended: one that was told to stop may have less time than until its deadline.
+    func wakeEnded(_ wake: String) {
+        for (pid, job) in self.jobs where job.killAt != nil && job.run.work.wake == wake {
+            self.jobs[pid]?.killAt = SystemClock.monotonic
+        }
+    }
+
     private func killOverdue(_ now: Int64) {
         for (pid, job) in self.jobs {
             guard let killAt = job.killAt, killAt <= now else { continue }
             let grace = job.run.graceLeft()
             if let grace, grace > 0 {
-                self.jobs[pid]?.killAt = now + min(grace, Self.graceMilliseconds)
+                self.jobs[pid]?.killAt = now + grace
                 continue
             }
             // The wake ended before its deadline.
@@ -418,6 +423,9 @@ final class CommandThread: Sendable {
         if work.isFailure(exitStatus: ending.exitStatus) { try Task.checkCancellation() }
         return ending.exitStatus
     }
+
+    /// The wake of a command has ended.
+    func wakeEnded(_ wake: String) { self.submit { $0.wakeEnded(wake) } }
 
     /// Writes a line of our own to standard error, soon.
     func log(_ line: String) { self.submit { $0.log(line) } }

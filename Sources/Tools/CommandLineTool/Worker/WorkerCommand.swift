@@ -268,7 +268,10 @@ package struct WorkerLog: Sendable {
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
             self.commands.log("the deadline of wake \(wake) is near; its command is told to stop")
-        case .expired(let wake): self.commands.log("wake \(wake) has expired; its command is told to stop")
+        case .expired(let wake):
+            self.commands.wakeEnded(wake)
+            self.commands.log("wake \(wake) has expired; its command is told to stop")
+        case .lost(let wake): self.commands.wakeEnded(wake)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
@@ -276,7 +279,7 @@ package struct WorkerLog: Sendable {
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
         case .progressRefused(let wake, let reason): self.progressFailed(wake, reason)
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
-        case .started, .lost, .handlerFailed, .released, .delivered, .taskDelivered, .stopping: break
+        case .started, .handlerFailed, .released, .delivered, .taskDelivered, .stopping: break
         }
     }
 
