@@ -61,6 +61,8 @@ def test_sync_and_async_handlers(wakegate: WakeGate) -> None:
 
     @worker.session("photos")
     async def photos(task: Task) -> bool:
+        with pytest.raises(WakeGateError, match="await it instead"):
+            task.call(asyncio.get_running_loop().create_future())  # It would wait for itself.
         return task.count == 3
 
     async def play() -> None:

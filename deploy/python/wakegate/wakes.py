@@ -94,8 +94,8 @@ class Wake:
 
     def call(self, awaitable: Awaitable[T]) -> T:
         """Waits for something async in a sync handler: `push.call(push.extend(60))`."""
-        if self._loop is None:
-            raise WakeGateError("wakeEnded", "no gateway sent this wake", "await it instead")
+        if self._loop is None or asyncio._get_running_loop() is self._loop:
+            raise WakeGateError("badArgument", "no gateway sent this wake, or its handler is async", "await it instead")
 
         async def waited() -> T:
             return await awaitable
