@@ -107,21 +107,6 @@ struct WebhookTests {
         #expect(try gateway.results("noData") == 1)
     }
 
-    @Test("A payload's characters that end a line for some readers are posted as escapes, and read the same")
-    func lineSeparators() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let gateway = try rig.gateway(port: receiver.port)
-        let text = "a\u{2028}b\u{2029}c\u{85}d"
-        let payload = #"{"aps":{"content-available":1},"text":"\#(text)"}"#
-        let answer = try gateway.push(WebhookRig.token(1), topic: WebhookRig.topic, payload: payload)
-        #expect(answer.status == 200)
-        let request = try receiver.next()
-        #expect(request.body.contains(#"a\u2028b\u2029c\u0085d"#))
-        #expect((request.wake["payload"] as? [String: Any])?["text"] as? String == text)
-        try gateway.completes(1)
-    }
-
     @Test("Results that are posted in another order give up their own requests alone, and every wake runs once")
     func postedInAnotherOrder() throws {
         let rig = try WebhookRig()

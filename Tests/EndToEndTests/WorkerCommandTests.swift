@@ -277,4 +277,17 @@ struct WorkerOutputTests {
         #expect(try worker.line() == "closed")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
     }
+
+    @Test("A payload that grows as it is written reaches a worker of the SDK whole")
+    func growth() throws {
+        let gateway = try RunningGateway()
+        let script = "read -r payload; echo ${#payload}"
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
+        let beginning = #"{"aps":{"content-available":1},"text":""#
+        let count = (4096 - beginning.utf8.count - 2) / 2
+        let payload = beginning + String(repeating: "\u{85}", count: count) + #""}"#
+        #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
+        #expect(try worker.line() == "\(beginning.utf8.count + 2 + 6 * count)")
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+    }
 }
