@@ -111,26 +111,28 @@ def test_progress_and_conditions(wakegate: WakeGate) -> None:
     assert seen == {DEVICE: "active"}
 
 
-@pytest.mark.wakegate(settings={"policy.executionWindow": 1, "policy.maxAttempts": 1})
-def test_a_handler_is_cancelled_when_its_time_is_over(wakegate: WakeGate) -> None:
+@pytest.mark.wakegate(settings={"policy.executionWindow": 2})
+def test_a_handler_is_cancelled_before_its_deadline_and_its_result_counts(wakegate: WakeGate) -> None:
     worker = make(wakegate)
-    ends: List[str] = []
+    ends: List[Tuple[Optional[str], bool]] = []
 
     @worker.push
     async def handle(push: Push) -> Result:
         try:
             await asyncio.sleep(20)
-        finally:
-            ends.append(push.expiration_reason or "")
-        return Result.NEW_DATA
+        except asyncio.CancelledError:
+            ends.append((push.expiration_reason, 0 < push.time_left < 1.5))
+            await asyncio.sleep(0.1)  # Saves what it has.
+        return Result.NO_DATA
 
     async def play() -> None:
         async with running(worker, wakegate):
             pushed = wakegate.push()
-            await asyncio.to_thread(wakegate.outcome, pushed.apns_id)
+            assert await asyncio.to_thread(wakegate.outcome, pushed.apns_id) == "completed"
 
     asyncio.run(play())
-    assert ends == ["deadline"]
+    assert ends == [("deadline", True)]
+    assert wakegate.ask("GET", "/v1/stats")["wakes"]["results"]["noData"] == 1
 
 
 @pytest.mark.wakegate(settings={"policy.executionWindow": 1})
