@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import json
-import math
 import os
 import time
-from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, AsyncGenerator, AsyncIterator, Dict, List, Mapping, Optional, Set, Tuple, TypeVar
 
 import httpx
 
@@ -17,6 +17,7 @@ from ._stream import EventReader
 from .errors import TransferError, WakeGateError
 from .location import Location
 
+T = TypeVar("T")
 #: A transfer as the agent describes it: transfer (its id), kind, url, state, bytes, total, note, error, taken ...
 Transfer = Dict[str, Any]
 _ENDS = ("finished", "failed", "cancelled")
@@ -39,7 +40,7 @@ class BackgroundSession:
         self._agent = Gateway(location, "transfers agent", 30)
         self._patient = Gateway(location, "transfers agent", None)
         self._path = f"/v1/sessions/{segment(identifier)}"
-        self._is_prepared = False
+        self._is_prepared = self._was_there = False
 
     async def add_download(self, url: str, **members: Any) -> str:
         """Adds a download, and returns its id. Members: headers, earliestBegin, sha256, bytesMax, note ..."""
@@ -53,11 +54,8 @@ class BackgroundSession:
     async def download(self, url: str, to: str, *, replacing: bool = False, **members: Any) -> Transfer:
         """Downloads a file to a path. Resumes one of the same URL and path that was begun before."""
         note = members.setdefault("note", os.path.abspath(to))
-        begun = [
-            each["transfer"]
-            for each in await self.transfers()
-            if (each["url"], each["note"], each["taken"]) == (url, note, False) and each["state"] not in _ENDS[1:]
-        ]
+        usable = [each for each in await self.transfers() if each["state"] not in _ENDS[1:] and not each["taken"]]
+        begun = [each["transfer"] for each in usable if (each["url"], each["note"]) == (url, note)]
         id = begun[0] if begun else await self.add_download(url, **members)
         await self.wait(id)
         return await self.take(id, to, replacing=replacing)
@@ -65,8 +63,7 @@ class BackgroundSession:
     async def transfers(self, state: Optional[str] = None) -> List[Transfer]:
         """Returns the session's transfers, or those in a state: waiting, running, finished, failed, cancelled."""
         found: List[Transfer] = []
-        query = "?limit=1000" + (f"&state={state}" if state else "")
-        after = ""
+        query, after = "?limit=1000" + (f"&state={state}" if state else ""), ""
         while True:
             answer = await self._ask("GET", f"/transfers{query}{after}")
             found += answer["transfers"]
@@ -92,16 +89,17 @@ class BackgroundSession:
 
     async def wait(self, id: str) -> Transfer:
         """Waits until a transfer has finished, even if the agent restarts meanwhile."""
-        async for name, data in self._events():
-            if name == "state" or data.get("transfer") == id and name in _ENDS:
-                found = await self.transfer(id)
-                if found["state"] == "finished":
-                    return found
-                if found["state"] in _ENDS:
-                    why = (found.get("error") or {}).get("message") or "it was cancelled"
-                    code = "transferFailed" if found["state"] == "failed" else "transferCancelled"
-                    raise TransferError(code, f"the transfer of {found['url']} has {found['state']}: {why}")
-        raise AssertionError("not reached")
+        async with _closing(self._events()) as events:
+            async for name, data in events:
+                if name == "state" or data.get("transfer") == id and name in _ENDS:
+                    found = await self.transfer(id)
+                    if found["state"] in _ENDS:
+                        break
+        if found["state"] == "finished":
+            return found
+        why = (found.get("error") or {}).get("message") or "it was cancelled"
+        code = "transferFailed" if found["state"] == "failed" else "transferCancelled"
+        raise TransferError(code, f"the transfer of {found['url']} has {found['state']}: {why}")
 
     async def events(self) -> AsyncIterator[Tuple[str, Transfer]]:
         """Yields what happens: progress (at most four a second), finished, failed, cancelled and idle.
@@ -111,55 +109,61 @@ class BackgroundSession:
         """
         told: Set[str] = set()
         is_first = True
-        async for name, data in self._events():
-            if name == "state":
-                for each in await self.transfers():
-                    is_news = each["state"] == "failed" or each["state"] == "finished" and not each["taken"]
-                    if each["state"] in _ENDS and each["transfer"] not in told:
-                        told.add(each["transfer"])
-                        if is_news or not is_first:
-                            yield each["state"], each
-                is_first = False
-            elif name not in _ENDS:
-                yield name, data
-            elif data["transfer"] not in told:
-                told.add(data["transfer"])
-                yield name, data
+        async with _closing(self._events()) as events:
+            async for name, data in events:
+                if name == "state":
+                    for each in await self.transfers():
+                        is_news = each["state"] == "failed" or each["state"] == "finished" and not each["taken"]
+                        if each["state"] in _ENDS and each["transfer"] not in told:
+                            told.add(each["transfer"])
+                            if is_news or not is_first:
+                                yield each["state"], each
+                    is_first = False
+                elif name not in _ENDS or data["transfer"] not in told:
+                    told.update([data["transfer"]] if name in _ENDS else [])
+                    yield name, data
 
     __aiter__ = events
 
-    async def _events(self) -> AsyncIterator[Tuple[str, Dict[str, Any]]]:
+    async def _events(self) -> AsyncGenerator[Tuple[str, Dict[str, Any]], None]:
         """Yields the agent's events, over as many streams as it takes."""
-        backoff, since = Backoff(0.1, 5), -math.inf  # Nobody knows yet that there is an agent.
+        backoff = Backoff(0.1, 5)
         while True:
-            try:
-                await self._ask("GET", "")
+            await self._ask("GET", "")
+            with contextlib.suppress(httpx.TransportError, WakeGateError):
                 async with self._agent.stream(f"{self._path}/events", read=45) as response:  # It speaks every 15 s.
                     reader = EventReader(1 << 20)
                     async for chunk in response.aiter_raw():
                         backoff.succeeded()
-                        since = time.monotonic()
                         for event in reader.feed(chunk):
                             yield event.name, json.loads(event.data)
-            except httpx.TransportError:
-                pass
-            except WakeGateError as error:
-                if not error.is_passing or time.monotonic() - since > 60:
-                    raise TransferError.from_error(error) from error
             await asyncio.sleep(backoff.failed())
 
     async def _ask(self, method: str, rest: str, body: Optional[Mapping[str, Any]] = None, limited: bool = True) -> Any:
-        agent = self._agent if limited else self._patient
-        try:
-            if not self._is_prepared:
-                await agent.call("PUT", self._path, self._settings)
-                self._is_prepared = True
-            return await agent.call(method, self._path + rest, body)
-        except WakeGateError as error:
-            if error.reason == "UnknownSession" and self._is_prepared:
-                self._is_prepared = False  # The agent has forgotten it.
-                return await self._ask(method, rest, body, limited)
-            raise TransferError.from_error(error) from error
+        agent, began = self._agent if limited else self._patient, time.monotonic()
+        while True:
+            try:
+                if not self._is_prepared:
+                    await agent.call("PUT", self._path, self._settings)
+                    self._is_prepared = self._was_there = True
+                return await agent.call(method, self._path + rest, body)
+            except WakeGateError as error:
+                # An agent that was there may restart for a minute; what it has done is not asked for again.
+                is_harmless = method != "POST" or not error.may_have_arrived
+                is_absent = self._was_there and error.is_passing and is_harmless
+                is_forgotten = self._is_prepared and error.reason == "UnknownSession"
+                if not (is_absent or is_forgotten) or time.monotonic() - began > 60:
+                    raise TransferError.from_error(error) from error
+                self._is_prepared = False
+
+
+@contextlib.asynccontextmanager
+async def _closing(events: AsyncGenerator[T, None]) -> AsyncIterator[AsyncIterator[T]]:
+    """Closes a generator at once, and not when its event loop ends."""
+    try:
+        yield events
+    finally:
+        await events.aclose()
 
 
 def _socket(agent: Optional[str]) -> str:
@@ -171,6 +175,6 @@ def _socket(agent: Optional[str]) -> str:
             raise TransferError("badArgument", f'the agent is "{named}"', remedy)
         return path
     folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    candidates = [f"{folder}/wakegate/transfers.sock"] if folder.startswith("/") else []
+    candidates = [f"{folder}/wakegate/transfers.sock"] * folder.startswith("/")
     candidates.append(f"/run/wakegate-transfers/{getpass.getuser()}/transfers.sock")
     return next((each for each in candidates if os.path.exists(each)), candidates[0])
