@@ -17,6 +17,10 @@ struct TaskTextTests {
                 #"{"disposition":"scheduled","eligibleAt":null,"held":"worker"}"#,
                 "scheduled, waits for a free slot of a worker that takes it\n"
             ),
+            (
+                #"{"disposition":"scheduled","eligibleAt":61000,"held":null,"hint":"It may be later."}"#,
+                "scheduled, may launch in 1 min (1970-01-01T00:01:01Z)\nhint: It may be later.\n"
+            ),
             (#"{"disposition":"scheduled","eligibleAt":-1e999}"#, "scheduled, may launch in 0 s (never)\n"),
             ("{}", "submitted\n"),
         ]

@@ -111,6 +111,17 @@ extension EmbeddedEngine {
     }
 }
 
+extension EmbeddedEngine {
+    /// The shortest time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
+    package func interval(_ kind: TaskKind, topic: TopicIndex) -> Int64? {
+        switch kind {
+        case .appRefresh, .urlSession: self.parameters(topic).launchInterval
+        case .processing: self.parameters(topic).processingInterval
+        case .continued: nil
+        }
+    }
+}
+
 extension TaskSnapshot {
     package var isRunning: Bool {
         if case .running = self.state { true } else { false }

@@ -2,7 +2,7 @@ package import Wire
 
 /// What a gateway answers about background tasks, for people.
 package enum TaskText {
-    /// One line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`.
+    /// One line about a submission, and one for a hint of the gateway, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`.
     ///
     /// - Parameters:
     ///   - answer: that of the gateway.
@@ -17,7 +17,8 @@ package enum TaskText {
         if let held = answer["held"]?.text {
             parts.append(held == "worker" ? "waits for a free slot of a worker that takes it" : "held: \(held)")
         }
-        return parts.joined(separator: ", ") + "\n"
+        let hint = answer["hint"]?.text.map { "hint: \(TerminalText.harmless($0))\n" } ?? ""
+        return parts.joined(separator: ", ") + "\n" + hint
     }
 
     /// The tasks of one device, those that run first.

@@ -92,6 +92,23 @@ struct TaskContractTests {
         #expect(contract.text(8) == #"{"resources":[]}"#)
     }
 
+    @Test("An earliest beginning that is nearer than the interval is answered with a hint", arguments: EngineKind.all)
+    func hint(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.register(1, 1) }
+        let now = contract.wall
+        contract.ask {
+            $0.submit(2, 1, "near", earliestBegin: now + 30_000)
+            $0.submit(3, 1, "near", earliestBegin: now + 60_000)
+            $0.submit(4, 1, "clean", .processing([]), earliestBegin: now + 60_000)
+            $0.submit(5, 1, "other", .processing([]))
+        }
+        let near = "earliestBegin is 30 s away, but launches are at least 60 s apart (policy.launchInterval): "
+        #expect(contract.member(2, "hint") == "\(near)it may launch later.")
+        #expect(contract.member(3, "hint").isEmpty && contract.member(5, "hint").isEmpty)
+        #expect(contract.member(4, "hint").contains("are at least 3600 s apart (policy.processingInterval)"))
+    }
+
     @Test("What the policy refuses is answered by its reason and counted", arguments: EngineKind.all)
     func refused(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks[EngineRig.topicName(0)] = [.init("a.*")] }
@@ -111,6 +128,8 @@ struct TaskContractTests {
                 "404 UnknownDevice",
             ]
         )
+        let message = contract.member(2, "message")
+        #expect(message.hasPrefix("The configuration of \(EngineRig.topicName(0)) does not permit b; "), "\(message)")
         let refused = try contract.books().requests.refused
         #expect(refused[.notPermitted] == 1 && refused[.unavailable] == 1 && refused.sum == 4)
         contract.ask { $0.unregister(9, 1) }

@@ -152,14 +152,16 @@ extension EngineWork {
             let offset = reach.workspace.offset
             do throws(TaskRejection) {
                 let answer = try reach.dispatcher.submit(request.incoming(offset), device)
-                let kind = request.kind.taskKind
-                return .outcome(
-                    .submitted(
-                        SubmittedTask(identifier: request.identifier, kind: kind, answer: answer, offset: offset)
-                    )
+                var submitted = SubmittedTask(
+                    identifier: request.identifier,
+                    kind: request.kind.taskKind,
+                    answer: answer,
+                    offset: offset
                 )
+                if answer.wake == nil { submitted.hint = reach.hint(request, device) }
+                return .outcome(.submitted(submitted))
             } catch {
-                throw reach.refusal(error)
+                throw reach.refusal(error, of: request.identifier, device)
             }
         }
     }
@@ -179,7 +181,7 @@ extension EngineWork {
                 )
                 return .outcome(.accepted)
             } catch {
-                throw reach.refusal(error)
+                throw reach.refusal(error, of: finished.session, device)
             }
         }
     }
@@ -247,10 +249,28 @@ extension EngineWork {
 }
 
 extension Reach {
+    /// A sentence about an earliest beginning that the interval between launches may put off; nil if it cannot.
+    fileprivate func hint(_ request: TaskRequest, _ device: DeviceIndex) -> String? {
+        let kind = request.kind.taskKind
+        guard let begin = request.earliestBegin,
+            let interval = self.engine.interval(kind, topic: self.engine.topic(of: device))
+        else { return nil }
+        let wait = begin - self.wall(self.engine.now)
+        // A request of just the interval has been under way for a moment.
+        guard wait > 0, wait < interval - interval / 20 else { return nil }
+        let isProcessing = kind == .processing
+        let key = isProcessing ? "processingInterval" : "launchInterval"
+        let kinds = isProcessing ? "processing tasks of a device" : "launches"
+        return "earliestBegin is \((wait + 999) / 1000) s away, but \(kinds) are at least "
+            + "\(Reasoning.seconds(interval)) s apart (policy.\(key)): it may launch later."
+    }
+
     /// Why a request of a task, or a session's report, is not taken.
-    fileprivate func refusal(_ rejection: TaskRejection) -> APIError {
+    fileprivate func refusal(_ rejection: TaskRejection, of name: String, _ device: DeviceIndex) -> APIError {
         switch rejection {
-        case .policy(let refusal): return APIError(refusal)
+        case .policy(let refusal):
+            let topic = self.engine.topicName(self.engine.topic(of: device))
+            return APIError(refusal, identifier: name, topic: topic)
         case .tooManySessions: return .tooManySessions
         case .bound(let limit):
             self.room.limits.met(limit)

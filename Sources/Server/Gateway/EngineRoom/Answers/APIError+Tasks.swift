@@ -4,14 +4,18 @@ import Wire
 /// Why nothing comes of what was asked of background tasks.
 extension APIError {
     /// A request that the policy refuses.
-    init(_ refusal: TaskRefusal) {
+    ///
+    /// - Parameters:
+    ///   - identifier: The identifier of the request.
+    ///   - topic: The topic of its device.
+    init(_ refusal: TaskRefusal, identifier: String, topic: String) {
         let (status, message): (Int, String) =
             switch refusal {
             case .notPermitted:
                 (
                     403,
-                    "The topic's configuration does not permit this identifier; name it, or a pattern that ends in "
-                        + ".* and matches it, in topics.<topic>.tasks."
+                    "The configuration of \(topic) does not permit \(identifier); name it, or a pattern that ends in "
+                        + ".* and matches it, in topics.\(topic).tasks."
                 )
             case .unavailable:
                 (

@@ -150,6 +150,8 @@ package struct SubmittedTask: Hashable, Sendable {
     package let answer: TaskAnswer
     /// Wall clock minus policy time.
     let offset: WallOffset
+    /// A sentence for whoever submitted it; nil when there is none.
+    var hint: String?
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
@@ -163,6 +165,10 @@ package struct SubmittedTask: Hashable, Sendable {
         writer.moment(self.answer.eligibleAt, self.offset)
         writer.key("held")
         writer.optional(self.answer.held) { writer, code in writer.string(code.name) }
+        if let hint {
+            writer.key("hint")
+            writer.string(hint)
+        }
         writer.endObject()
     }
 }
