@@ -16,7 +16,7 @@ struct Main {
 /// Every command of the program, in the order the help lists them.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
-        .dev, .serve, .worker, .wakeExtend, .transfers,
+        .dev, .serve, .workerList, .worker, .wakeExtend, .transfers,
         .pushList, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .doctor, .events,
         .deviceList, .deviceRegister,
         .deviceRemove,

@@ -346,6 +346,8 @@ package struct StreamSnapshot: Sendable {
     /// What its worker calls itself; may be empty.
     package let label: String
     package let slots: Int
+    /// The wakes that it asked for.
+    package let request: SubscriptionRequest
     /// The wakes it holds.
     package let busy: Int
     /// The wakes it was given since it was opened.
@@ -364,6 +366,7 @@ package struct StreamSnapshot: Sendable {
         self.topic = subscription.topic
         self.label = subscription.request.label
         self.slots = subscription.slots
+        self.request = subscription.request
         self.busy = subscription.wakes.count
         self.wakesGiven = subscription.wakesGiven
         let oldest = subscription.wakes.all.min { left, right in

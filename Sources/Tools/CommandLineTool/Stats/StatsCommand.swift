@@ -210,7 +210,7 @@ package enum StatsText {
         return "\(JSONNumber.text(of: sum)) (\(parts.joined(separator: ", ")))"
     }
 
-    private static func number(_ value: JSONValue?) -> String {
+    static func number(_ value: JSONValue?) -> String {
         value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
     }
 

@@ -127,6 +127,17 @@ struct DiagnosisContractTests {
         #expect(contract.member(12, "checks", "0", "remedy") == "wakegate device register \(token) --topic \(topic)")
     }
 
+    @Test("A list of topics shows the wakes that each stream asked for", arguments: EngineKind.all)
+    func takes(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.register(1, 1) }
+        contract.ask { $0.subscribe(2, tasks: ["a.*", "b"], resources: ["gpu"], takesPushes: false) }
+        contract.ask { $0.topics(3) }
+        #expect(contract.member(3, "topics", "0", "streams", "0", "takes", "pushes") == "false")
+        let takes = "\"takes\":{\"pushes\":false,\"tasks\":[\"a.*\",\"b\"],\"sessions\":[],\"resources\":[\"gpu\"],"
+        #expect(contract.text(3).contains("\(takes)\"devices\":null}"), "\(contract.text(3))")
+    }
+
     @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)
     func ofTask(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {

@@ -83,6 +83,13 @@ function updateTopics(event) {
   more(host, event.topics.count - topics.length, "topics with fewer pushes");
 }
 
+// The wakes that a worker asked for.
+function takes({ pushes, tasks, sessions, resources, devices }) {
+  const names = [...(pushes ? ["pushes"] : []), ...tasks, ...sessions.map((name) => `session ${name}`),
+    ...resources.map((name) => `has ${name}`)];
+  return `${names.join(", ") || "nothing"}${devices ? ` of ${count(devices)} named devices` : ""}`;
+}
+
 function updateWorkers(event) {
   const host = byID("workers");
   const workers = event.streams.listed;
@@ -93,7 +100,7 @@ function updateWorkers(event) {
   const order = (a, b) => a.topic.localeCompare(b.topic) || a.name.localeCompare(b.name)
     || a.stream.localeCompare(b.stream, "en", { numeric: true });
   workerRates.forget(new Set(workers.map((worker) => worker.stream)));
-  table(host, "Table of workers", ["Worker", "Topic", "Slots busy", "Wakes/s", "Wakes", "Oldest wake", "State"],
+  table(host, "Table of workers", ["Worker", "Topic", "Slots busy", "Wakes/s", "Wakes", "Oldest wake", "Takes", "State"],
     workers.toSorted(order).map((worker) => {
       const rates = workerRates.update(worker.stream, event.at, [worker.wakes]);
       const [text, ink] = states[worker.state] ?? [worker.state, "idle"];
@@ -106,6 +113,7 @@ function updateWorkers(event) {
         slots(worker.busy, worker.slots), cell(shown(rates, 0)),
         cell(count(worker.wakes)),
         cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
+        el("td", { class: "start" }, takes(worker.takes)),
         el("td", worker.reason ? { title: worker.reason } : {}, badge(text, ink)));
     }));
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");

@@ -90,6 +90,7 @@ extension Workspace {
         _ webhooks: [String: WebhookStatus],
         to writer: inout JSONWriter
     ) {
+        let streams = Dictionary(grouping: self.dispatcher.streams(countMax: LiveSnapshot.streamsMax), by: \.topic)
         writer.key("topics")
         writer.beginArray()
         for topic in self.engine.topicSnapshots where caller.reaches(topic.name) {
@@ -108,6 +109,10 @@ extension Workspace {
             writer.integer(topic.books.inFlight)
             writer.key("paused")
             writer.bool(topic.isPaused)
+            writer.key("streams")
+            writer.beginArray()
+            for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label }) { stream.write(to: &writer) }
+            writer.endArray()
             if let webhook = webhooks[topic.name] {
                 writer.key("webhook")
                 webhook.write(to: &writer)

@@ -112,6 +112,8 @@ struct LiveReport {
             writer.integer(stream.executionWindow)
             writer.key("state")
             writer.string(stream.snapshot.state.rawValue)
+            writer.key("takes")
+            stream.snapshot.request.writeTakes(to: &writer)
             if let trouble = stream.snapshot.trouble {
                 writer.key("reason")
                 writer.string(trouble)

@@ -1,0 +1,51 @@
+import HTTPClient
+package import Wire
+
+extension CommandDefinition {
+    package static let workerList = CommandDefinition(
+        "worker list",
+        "list the workers of the gateway, with the wakes that each takes",
+        options: [
+            OptionDefinition("--topic", "TOPIC", "of one topic"),
+            OptionDefinition("--json", "", "the gateway's list of topics, unchanged"),
+        ] + OptionDefinition.client,
+        example: "wakegate worker list --topic com.example.app",
+        notes: ["It shows the 100 workers of this gateway that hold the most wakes."],
+        run: WorkerListCommand.run
+    )
+}
+
+/// `wakegate worker list`.
+package enum WorkerListCommand {
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let topic = parsed.text("--topic")
+        return try parsed.show(try parsed.ask("GET", "/v1/topics")) { self.text($0, topic: topic) }
+    }
+
+    /// A line for each worker.
+    ///
+    /// - Parameter topic: nil for all topics.
+    package static func text(_ answer: JSONValue, topic: String?) -> String {
+        var rows: [[String]] = []
+        for entry in answer["topics"]?.elements ?? [] where topic == nil || entry["topic"]?.text == topic {
+            for stream in entry["streams"]?.elements ?? [] {
+                let name = stream["name"]?.text ?? ""
+                let busy = "\(StatsText.number(stream["busy"])) of \(StatsText.number(stream["slots"]))"
+                let state = stream["state"]?.text ?? "-"
+                rows.append([name.isEmpty ? "-" : name, entry["topic"]?.text ?? "-", busy, state, self.takes(stream)])
+            }
+        }
+        return rows.isEmpty ? "" : TableText.lines([["worker", "topic", "slots busy", "state", "takes"]] + rows)
+    }
+
+    private static func takes(_ stream: JSONValue) -> String {
+        let takes = stream["takes"] ?? .null
+        var parts = takes["pushes"] == .bool(true) ? ["pushes"] : []
+        for (key, word) in [("tasks", "task"), ("sessions", "session"), ("resources", "resource")] {
+            parts += (takes[key]?.elements ?? []).compactMap(\.text).map { "\(word)=\($0)" }
+        }
+        let wakes = parts.isEmpty ? "nothing" : parts.joined(separator: ", ")
+        guard let devices = takes["devices"]?.number else { return wakes }
+        return "\(wakes) of \(JSONNumber.text(of: devices)) \(devices == 1 ? "device" : "devices")"
+    }
+}
