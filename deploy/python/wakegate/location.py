@@ -44,8 +44,7 @@ class Location:
             raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")
         self.ca, self.token, self.token_file, self.cert, self.key = ca, token, token_file, cert, key
         found: Dict[str, Any] = _context(context, variables) if context else {}
-        if context:
-            self._take(found)
+        self._take(found)
         if not url and not context:
             url = variables.get("WAKEGATE_URL") or None
             if not url:

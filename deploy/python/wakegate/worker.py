@@ -150,6 +150,7 @@ class Worker:
             if threading.current_thread() is threading.main_thread():
                 for number in (signal.SIGTERM, signal.SIGINT):
                     asyncio.get_running_loop().add_signal_handler(number, self._signalled)
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})  # A parent may have blocked it.
             await self.serve()
 
         asyncio.run(run())
