@@ -17,7 +17,7 @@ struct OutlookSimulationTests {
             world.compare()
         }
         // Chance came by everything there is to say.
-        #expect(world.verdicts.count == 5 && world.verdicts.values.allSatisfy { $0 > 100 }, "\(world.verdicts)")
+        #expect(world.verdicts.count == 5 && world.verdicts.values.allSatisfy { $0 > 20 }, "\(world.verdicts)")
         #expect(world.holds.count == 7 && world.holds.values.allSatisfy { $0 > 20 }, "\(world.holds)")
         #expect(world.severalHolds > 100)
     }
@@ -53,6 +53,8 @@ private final class OutlookWorld {
     /// Something happens.
     func move() {
         let device = self.chance.number(in: 1...self.devices)
+        // What was removed is heard of by its next registration alone.
+        guard self.rig.rig.snapshot(device).isRegistered else { return self.turnRegistration(device) }
         switch self.chance.number(below: 12) {
         case 0: self.rig.advance(by: Int64(self.chance.number(in: 1...90_000)))
         case 1, 2: self.rig.conditions(device) { self.change(&$0) }
