@@ -90,6 +90,9 @@ def fresh_stream():
 def before_call(context, case, kwargs):
     name = case.operation.definition.raw.get("operationId")
     values = case.path_parameters or {}
+    # JSON Schema cannot say that `after` goes with the order of tokens alone.
+    if name == "listDevices" and (case.query or {}).get("sort") == "waiting":
+        case.query.pop("after", None)
     if address is None or next(calls) % 2 == 1:
         return
     if name in OF_A_WAKE and re.fullmatch("[0-9a-f]{32}", str(values.get("wake", ""))):
