@@ -55,7 +55,7 @@ struct DiagnosisContractTests {
             $0.push(4, 1, isDryRun: true)
             $0.explain(5, 1)
         }
-        #expect(contract.word(4) == "scheduled" && contract.reply(4)?.hold == nil)
+        #expect(contract.word(4) == "scheduled" && contract.reply(4)?.held == nil)
         #expect(contract.reply(4)?.eligibleAt == (contract.wall + 60_000 + 999) / 1000)
         let why = contract.member(5, "why")
         #expect(why.hasPrefix("Nothing is pending, and a push of priority 5 that comes now would wait until "))
