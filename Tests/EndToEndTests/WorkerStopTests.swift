@@ -81,7 +81,7 @@ struct WorkerStopTests {
     @Test("A worker of the SDK ends by itself when the network swallows everything, whatever its handler does")
     func swallowed() throws {
         let gateway = try RunningGateway()
-        let script = RunningGateway.client("swallowing_proxy.py")
+        let script = RunningGateway.client("transfer_proxy.py")
         let proxy = try ChildProcess("python3", [script, gateway.edge], isInputOpen: true)
         let url = "https://127.0.0.1:\(try #require(try proxy.line()))"
         let options = ["--silence", "300", "--stop-within", "5"]
@@ -89,8 +89,8 @@ struct WorkerStopTests {
         try worker.wait(for: "subscribed")
         try gateway.instruct(1, #""do":"stubborn","milliseconds":600000"#)
         try worker.wait(for: "wake")
-        try proxy.endInput()
-        #expect(try proxy.line() == "swallowing")
+        try proxy.write(#"{"do":"swallow"}"#)
+        #expect(try proxy.line() == "done")
         worker.process.send(SIGTERM)
         try worker.wait(for: "stopping")
         try worker.wait(for: "ended")
