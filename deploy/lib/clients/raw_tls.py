@@ -4,8 +4,10 @@ import ctypes
 import ctypes.util
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION = 124, 0x0303
 KEY_UPDATE_NOT_REQUESTED, KEY_UPDATE_REQUESTED = 0, 1
 
 
@@ -16,6 +18,7 @@ def _library() -> ctypes.CDLL:
         ("TLS_client_method", pointer, []),
         ("SSL_CTX_new", pointer, [pointer]),
         ("SSL_CTX_free", None, [pointer]),
+        ("SSL_CTX_ctrl", ctypes.c_long, [pointer, integer, ctypes.c_long, pointer]),
         ("SSL_new", pointer, [pointer]),
         ("SSL_free", None, [pointer]),
         ("SSL_set_fd", integer, [pointer, integer]),
@@ -23,6 +26,7 @@ def _library() -> ctypes.CDLL:
         ("SSL_connect", integer, [pointer]),
         ("SSL_do_handshake", integer, [pointer]),
         ("SSL_key_update", integer, [pointer, integer]),
+        ("SSL_renegotiate", integer, [pointer]),
         ("SSL_write", integer, [pointer, ctypes.c_char_p, integer]),
         ("SSL_read", integer, [pointer, ctypes.c_char_p, integer]),
     ]:
@@ -34,25 +38,25 @@ def _library() -> ctypes.CDLL:
 class RawTLS:
     """One connection that trusts anybody."""
 
-    def __init__(self, connect: Callable[[], socket.socket], receive_bytes: int):
+    def __init__(self, connect: Callable[[], socket.socket], is_older: bool = False, receive_bytes: int = 0):
         self.library = _library()
         self.socket = connect()
         # OpenSSL works on the descriptor itself, which has to block; the system keeps the time.
         self.socket.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self.socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 30, 0))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.context = self.library.SSL_CTX_new(self.library.TLS_client_method())
+        if is_older:
+            self.library.SSL_CTX_ctrl(self.context, SSL_CTRL_SET_MAX_PROTO_VERSION, TLS1_2_VERSION, None)
         self.ssl = self.library.SSL_new(self.context)
         self.library.SSL_set_alpn_protos(self.ssl, b"\x02h2", 3)
         self.library.SSL_set_fd(self.ssl, self.socket.fileno())
         if self.library.SSL_connect(self.ssl) != 1:
             raise ConnectionError("no handshake")
 
-    def __enter__(self) -> "RawTLS":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self.library.SSL_free(self.ssl)
         self.library.SSL_CTX_free(self.context)
         self.socket.close()
@@ -60,15 +64,27 @@ class RawTLS:
     def send(self, data: bytes) -> bool:
         return self.library.SSL_write(self.ssl, data, len(data)) == len(data)
 
-    def update_key(self, kind: int) -> bool:
+    def update_key(self, kind: int = KEY_UPDATE_REQUESTED) -> bool:
         """False when the server takes nothing more."""
         return self.library.SSL_key_update(self.ssl, kind) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
+
+    def renegotiate(self) -> bool:
+        return self.library.SSL_renegotiate(self.ssl) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
 
     def receive(self) -> bytes:
         """Nothing at the end of the connection."""
         room = ctypes.create_string_buffer(65536)
         count = self.library.SSL_read(self.ssl, room, len(room))
         return room.raw[: max(0, count)]
+
+
+@contextmanager
+def raw_tls(connect: Callable[[], socket.socket], receive_bytes: int = 0) -> Iterator[RawTLS]:
+    made = RawTLS(connect, receive_bytes=receive_bytes)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 def outcome(attacker: RawTLS) -> str:
@@ -86,7 +102,7 @@ def outcome(attacker: RawTLS) -> str:
 
 def key_updates(connect: Callable[[], socket.socket], opening: bytes, kind: int, count: int) -> str:
     """Asks for one new key after the other, and reads nothing meanwhile."""
-    with RawTLS(connect, receive_bytes=4096) as attacker:
+    with raw_tls(connect, receive_bytes=4096) as attacker:
         attacker.send(opening)
         for _ in range(count):
             if not attacker.update_key(kind):
