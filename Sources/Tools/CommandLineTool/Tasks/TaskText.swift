@@ -2,8 +2,8 @@ package import Wire
 
 /// What a gateway answers about background tasks, for people.
 package enum TaskText {
-    /// One line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and one for a hint
-    /// of the gateway.
+    /// One line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and one for a
+    /// hint of the gateway.
     ///
     /// - Parameters:
     ///   - answer: that of the gateway.
