@@ -28,7 +28,8 @@ struct ExpiringTests {
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#, timeLeft: 30_000)
         await Self.started("w", worker)
-        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":30000}"#)
+        // A wake that came late has less time left than it said.
+        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":\#(isDone ? 5000 : 30_000)}"#)
         for await found in reasons { #expect(found == .deadline) }
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":\#(isDone)}"#)
         try await gateway.end(worker, run)

@@ -324,8 +324,12 @@ final class WakeLease: Sendable {
     }
 
     /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
+    ///
+    /// The gateway's word ends it at the deadline. Without that word it lasts until the gateway was asked, as another
+    /// process may have got more time.
     var graceLeft: Duration? {
-        self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline - .now) : nil }
+        let silence = Duration.milliseconds(2 * WakeStateMachine.expirationGrace)
+        return self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + silence - .now) : nil }
     }
 
     /// A handler that was cancelled as its deadline is near has failed when its wake ends before it says anything else.

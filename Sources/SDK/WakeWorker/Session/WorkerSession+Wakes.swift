@@ -138,9 +138,11 @@ extension WorkerSession {
 
     /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts.
     func wakeExpiring(_ id: String, timeLeft: Int64, on loop: HTTPLoop) {
-        guard self.wakes[id]?.task != nil, self.wakes[id]?.machine.deadlineNears(loop.now + timeLeft) == true,
-            let wake = self.wakes[id]
-        else { return }
+        guard let wake = self.wakes[id], wake.task != nil else { return }
+        // Before any extension there is one deadline, which is believed too late by as much as the wake came late.
+        let isFirst = wake.machine.deadline == wake.firstDeadline.here
+        let deadline = max(loop.now + timeLeft, isFirst ? wake.machine.deadline : .min)
+        guard self.wakes[id]?.machine.deadlineNears(deadline) == true else { return }
         wake.lease.expiring(wake.lease.reporting == nil ? .deadline : .progress, timeLeft: .milliseconds(timeLeft))
         wake.task?.cancel()
         wake.lease.reporting?.progress.cancel()
