@@ -55,7 +55,8 @@ extension Operation {
 extension EngineWork {
     /// Takes a push of an operator's, as one of a provider's.
     package static func testPush(_ push: TestPush) -> EngineWork {
-        EngineWork(pushingTo: push.device, of: push.topic) { reach throws(APIError) in
+        // A push that is refused makes no topic.
+        EngineWork(pushingTo: push.device, of: push.refusal == nil ? push.topic : nil) { reach throws(APIError) in
             let topic: [UInt8]
             if let named = push.topic {
                 topic = named
