@@ -266,6 +266,8 @@ final class WakeLease: Sendable {
         var expiration: ExpirationReason?
         /// True if the handler was cancelled because the deadline is near, and nothing has ended the wake since.
         var isExpiring = false
+        /// How long after the deadline the gateway may say nothing while the wake goes on.
+        var silence = Duration.zero
         /// What has failed when the wake ends.
         var failing: Completion?
     }
@@ -315,10 +317,13 @@ final class WakeLease: Sendable {
     }
 
     /// The deadline is near, in so long.
-    func expiring(_ reason: ExpirationReason, timeLeft: Duration) {
+    ///
+    /// - `silence`: how long after the deadline it is known that nobody got more time, when the gateway says nothing.
+    func expiring(_ reason: ExpirationReason, timeLeft: Duration, silence: Duration) {
         self.term.withLock {
             $0.expiration = reason
             $0.isExpiring = true
+            $0.silence = silence
             $0.deadline = .now + timeLeft
         }
     }
@@ -328,8 +333,7 @@ final class WakeLease: Sendable {
     /// The gateway's word ends it at the deadline. Without that word it lasts until the gateway was asked, as another
     /// process may have got more time.
     var graceLeft: Duration? {
-        let silence = Duration.milliseconds(2 * WakeStateMachine.expirationGrace)
-        return self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + silence - .now) : nil }
+        self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + $0.silence - .now) : nil }
     }
 
     /// A handler that was cancelled as its deadline is near has failed when its wake ends before it says anything else.

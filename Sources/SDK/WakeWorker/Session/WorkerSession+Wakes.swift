@@ -143,7 +143,11 @@ extension WorkerSession {
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
         let deadline = max(loop.now + timeLeft, isFirst ? wake.machine.deadline : .min)
         guard self.wakes[id]?.machine.deadlineNears(deadline) == true else { return }
-        wake.lease.expiring(wake.lease.reporting == nil ? .deadline : .progress, timeLeft: .milliseconds(timeLeft))
+        wake.lease.expiring(
+            wake.lease.reporting == nil ? .deadline : .progress,
+            timeLeft: .milliseconds(timeLeft),
+            silence: .milliseconds(2 * WakeStateMachine.expirationGrace)
+        )
         wake.task?.cancel()
         wake.lease.reporting?.progress.cancel()
         self.events.yield(.expiring(wake: id))
