@@ -230,7 +230,7 @@ package struct Push: BitwiseCopyable {
     package var wakes = false
     package var isDryRun = false
     /// The likely mistakes of its provider, which the answer names if it is accepted.
-    package var warnings: PushWarnings = []
+    package var warnings = PushWarnings()
     /// At most 64 bytes; empty when there is none.
     package var collapseID = ByteView()
     package var payload = ByteView()
@@ -453,6 +453,11 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
     package init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
+
+    // The standard library's are not specialized in other modules, and cost a push 300 instructions.
+    package init() { self.rawValue = 0 }
+
+    package var isEmpty: Bool { self.rawValue == 0 }
 
     /// `aps.content-available` has a value other than the number 1, so the push does not wake the device.
     package static let contentAvailable = PushWarnings(rawValue: 1)

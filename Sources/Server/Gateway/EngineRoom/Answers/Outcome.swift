@@ -156,7 +156,7 @@ package struct PushReply: BitwiseCopyable, Sendable {
     /// The hold that applies.
     package var held: Hold?
     /// The warnings about an accepted push.
-    package var warnings: PushWarnings = []
+    package var warnings = PushWarnings()
     /// After how many seconds a refused push may be sent again; 0 when that is not known.
     package var retryAfterSeconds: UInt32 = 0
     /// When its token was removed, in milliseconds since 1970.
