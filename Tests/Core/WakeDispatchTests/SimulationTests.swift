@@ -154,7 +154,7 @@ struct TaskSimulationTests {
         var seedsInGroup: UInt64 {
             switch self {
             case .immortal: 60
-            case .memory: 80
+            case .memory: 120
             case .journal: 10
             }
         }
