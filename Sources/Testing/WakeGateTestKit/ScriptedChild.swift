@@ -1,7 +1,7 @@
 import Foundation
 
-/// A script of `Tests/EndToEndTests/Clients` that plays a peer: it tells what it is asked, a line each, and does what a
-/// test tells it to.
+/// A script of `Tests/EndToEndTests/Clients` that acts as a peer: it prints a line for each request that it receives,
+/// and follows the commands of a test.
 package final class ScriptedChild {
     package struct Request {
         package let method: String
@@ -16,7 +16,7 @@ package final class ScriptedChild {
     private let process = Process()
     private let input = Pipe.toChild()
     private let lines: AsyncStream<String>
-    /// What it told and nobody has waited for yet.
+    /// Printed lines that no test has waited for yet.
     private var unclaimed: [String] = []
 
     package init(_ script: String, _ argument: String) throws {

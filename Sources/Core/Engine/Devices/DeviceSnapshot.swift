@@ -22,11 +22,11 @@ package struct DeviceSnapshot: Sendable {
     package var tasks: [TaskSnapshot]
     /// The name of the worker on which the device's last wake expired, if nothing was ever received from that worker.
     package var silentWorker: String?
-    /// Whether streams take its pushes; whoever knows the streams says so.
+    /// How open streams take its pushes; the dispatcher, which knows the streams, sets it.
     package var pushTakers = Takers.none
 }
 
-/// Whether open streams take a push or a task.
+/// The readiness of open streams to take a push or a task.
 package enum Takers: Hashable, Sendable {
     /// No stream takes it.
     case none
@@ -101,7 +101,7 @@ package struct TaskSnapshot: Sendable {
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
-    /// Whether a stream takes it, free or not, as far as it waits; whoever knows the streams says so.
+    /// True if it waits and an open stream takes it, free or not; the dispatcher, which knows the streams, sets it.
     package var isTaken = false
 }
 

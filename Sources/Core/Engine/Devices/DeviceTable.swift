@@ -376,7 +376,7 @@ package struct DeviceSearch: Sendable {
     private let countMax: Int
     /// The place that is looked at next.
     private var next = 0
-    /// What was found: a heap, of which the last device is the first element.
+    /// The devices found: a heap, of which the last device is the first element.
     private var heap: [Found] = []
 
     /// - Parameters:
@@ -396,7 +396,7 @@ package struct DeviceSearch: Sendable {
     /// What was found, in order.
     package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
 
-    /// - Parameter isWanted: tells of a device that is to be kept whether it is asked for; nil if all of them are.
+    /// - Parameter isWanted: returns true for a device that belongs to the list; nil if all devices do.
     fileprivate mutating func look(
         at engine: EmbeddedEngine,
         placesMax: Int,

@@ -409,7 +409,7 @@ extension PushAnswer {
     }
 }
 
-/// What the provider of an accepted push is told of it.
+/// The immediate outcome of an accepted push, as its provider reads it.
 package enum Disposition: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case launched, scheduled, coalesced, discarded, noWake
 
@@ -446,16 +446,16 @@ package struct IncomingTask: Hashable, Sendable {
     }
 }
 
-/// What a request carries that the policy does not ask for: what a continued task shows to the person who waits for it
-/// and needs of its worker, and the trace that the request belongs to.
+/// The details of a request that the policy does not use: the texts that a continued task shows to a person, the
+/// resources that it needs of its worker, and the trace of the request.
 package struct TaskDetails: Hashable, Sendable {
     /// At most 256 bytes.
     package var title: String?
     /// At most 256 bytes.
     package var subtitle: String?
-    /// What the stream must offer that takes it.
+    /// The resources that a stream must offer to take it.
     package var resources: [String]
-    /// What `PushTrace` keeps; empty when there is none.
+    /// The trace in the form of `PushTrace`; empty when there is none.
     package var trace: [UInt8]
 
     package init(title: String? = nil, subtitle: String? = nil, resources: [String] = [], trace: [UInt8] = []) {

@@ -219,14 +219,14 @@ package struct Push: BitwiseCopyable {
     /// 1 to 255 bytes, each a letter, a digit, `.`, `_` or `-`.
     package var topic = ByteView()
     package var apnsID = APNsID(first: 0, second: 0, upperCase: 0)
-    /// Whether the sender chose the apns-id, and may repeat the push with it: the repetition is answered as before, and
-    /// not accepted again.
+    /// True if the sender chose the apns-id, and may repeat the push with it: a repetition gets the same answer and
+    /// is not accepted again.
     package var isNamedByClient = false
     package var expiration = PushExpiration.absent
     package var priority = Priority.immediate
     /// Nil when the sender did not say.
     package var type: PushType?
-    /// Whether the payload asks for the device to be woken.
+    /// True if the payload asks to wake the device.
     package var wakes = false
     package var isDryRun = false
     /// The likely mistakes of its provider, which the answer names if it is accepted.

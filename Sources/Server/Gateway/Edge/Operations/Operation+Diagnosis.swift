@@ -21,7 +21,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// What the launch of a push to a device, or of a request of it, depends on, and how that is.
+    /// The checks that decide when a push to a device, or a request of it, launches.
     ///
     /// - Parameter task: the identifier; nil for a push.
     package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {

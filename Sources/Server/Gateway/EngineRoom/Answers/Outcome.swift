@@ -148,7 +148,7 @@ package enum Outcome: Sendable {
 package struct PushReply: BitwiseCopyable, Sendable {
     package let address: StreamAddress
     package let apnsID: APNsID
-    /// When it will be eligible, in seconds since 1970.
+    /// The earliest time of its launch, in seconds since 1970.
     package var eligibleAt: Int64?
     /// The reason it was refused for; nil when it was accepted.
     package let reason: APNSReason?
@@ -157,9 +157,9 @@ package struct PushReply: BitwiseCopyable, Sendable {
     package var held: Hold?
     /// The warnings about an accepted push.
     package var warnings = PushWarnings()
-    /// After how many seconds a refused push may be sent again; 0 when that is not known.
+    /// The seconds after which a refused push may be sent again; 0 if unknown.
     package var retryAfterSeconds: UInt32 = 0
-    /// When its token was removed, in milliseconds since 1970.
+    /// The time at which its token was removed, in milliseconds since 1970.
     package var timestamp: Int64?
 
     /// - Parameter reason: nil when it was accepted.
