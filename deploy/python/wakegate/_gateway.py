@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from typing import Any, AsyncIterator, Mapping, Optional, Set
+from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, Set, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -17,6 +17,25 @@ from .location import Location
 TRIES = 5
 #: The longest wait that a gateway may ask for before the caller has to try again, in seconds.
 PATIENCE = 5.0
+
+
+T = TypeVar("T")
+
+
+async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
+    """Returns what an awaitable returns, or raises asyncio.TimeoutError after so many seconds, or never for None.
+
+    asyncio.wait_for does the same, but before Python 3.12 it ignores a cancellation that arrives with the result.
+    """
+    task = asyncio.ensure_future(awaitable)
+    try:
+        await asyncio.wait([task], timeout=seconds)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    if task.cancelled():
+        raise asyncio.TimeoutError
+    return task.result()
 
 
 def segment(text: str) -> str:
@@ -89,13 +108,13 @@ class Gateway:
         async with self._used() as client:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
             try:
-                response = await asyncio.wait_for(client.send(request, stream=True), 15)
+                response = await limited(client.send(request, stream=True), 15)
             except Exception as error:  # The libraries below let more than httpx.TransportError through.
                 raise_unanswered(error, self.url, self.who)
             try:
                 if response.status_code != 200:
                     with contextlib.suppress(Exception):
-                        await asyncio.wait_for(response.aread(), 10)
+                        await limited(response.aread(), 10)
                     raise self._refusal(response)
                 if not response.headers.get("content-type", "").startswith("text/event-stream"):
                     text, remedy = f"what answers at {self.url} sends no events", f"see whether it is a {self.who}"
@@ -104,7 +123,7 @@ class Gateway:
                 yield response
             finally:
                 with contextlib.suppress(Exception):
-                    await asyncio.wait_for(response.aclose(), 1)
+                    await limited(response.aclose(), 1)
 
     async def once(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
         """Sends a request once, and returns the JSON of its answer, or None for an answer without a body."""
@@ -112,7 +131,7 @@ class Gateway:
         async with self._used() as client:
             try:
                 sending = client.request(method, path, json=body, headers=headers)
-                response = await asyncio.wait_for(sending, self.timeout)
+                response = await limited(sending, self.timeout)
             except Exception as error:
                 raise_unanswered(error, self.url, self.who)
         if not response.is_success:

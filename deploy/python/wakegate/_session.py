@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterator, Mapp
 
 import httpx
 
-from ._gateway import Backoff, segment
+from ._gateway import Backoff, limited, segment
 from ._stream import Event, EventReader
 from .errors import Release, WakeGateError, raise_unanswered
 from .wakes import Push, Result, Task, Wake
@@ -247,7 +247,7 @@ class Session:
         if wake.deadline + self.timing.grace <= time.monotonic():
             # Another process that knows the wake may have asked for more time.
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
-                await asyncio.wait_for(wake.extend(1), self.timing.grace)
+                await limited(wake.extend(1), self.timing.grace)
         if wake.deadline <= time.monotonic():
             self._wake_ended(wake, "deadline")
         elif wake.id in self.wakes:
@@ -394,7 +394,7 @@ class Session:
                 if self._ignores_wakes and not self.wakes:
                     self._subscription.cancel()
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), moment - now)
+                    await limited(self._changed.wait(), moment - now)
                 self._changed.clear()
         finally:
             draining.cancel()

@@ -28,17 +28,9 @@ class Location:
     """
 
     def __init__(
-        self,
-        url: Optional[str] = None,
-        *,
-        ca: Optional[str] = None,
-        token: Optional[str] = None,
-        token_file: Optional[str] = None,
-        cert: Optional[str] = None,
-        key: Optional[str] = None,
-        context: Optional[str] = None,
-        variables: Mapping[str, str] = os.environ,
-        folder: str = ".wakegate",
+        self, url: Optional[str] = None, *, ca: Optional[str] = None, token: Optional[str] = None,
+        token_file: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
+        context: Optional[str] = None, variables: Mapping[str, str] = os.environ, folder: str = ".wakegate",
     ) -> None:
         if token and token_file:
             raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")

@@ -101,12 +101,10 @@ class WakeGate:
         self._admin.close()
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(15)
+            self._process.communicate(timeout=15)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+            self._process.communicate()
 
     def push(
         self,

@@ -88,9 +88,7 @@ class Scheduler:
         body = {"finished": count, "id": id or secrets.token_hex(16)}
         await self._ask("POST", f"/sessions/{segment(session)}", body, repeatable=True)
 
-    async def _ask(
-        self, method: str, rest: str, body: Optional[Dict[str, Any]] = None, repeatable: bool = False
-    ) -> Any:
+    async def _ask(self, method: str, rest: str, body: Any = None, repeatable: bool = False) -> Any:
         if self._gateway is None or self._device is None:
             raise TaskError("noDevice", self._why_none, "name one device, or use worker.scheduler_for(token)")
         try:

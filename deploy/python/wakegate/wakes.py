@@ -10,6 +10,7 @@ import threading
 import time
 from typing import Any, Awaitable, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
 
+from ._gateway import limited
 from .errors import WakeGateError
 from .scheduler import Scheduler
 
@@ -311,7 +312,7 @@ class Task(Wake):
         report = self.progress.report()
         if report != self._told and not self.expiring.is_set():
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._tell(report), self._last_report)
+                await limited(self._tell(report), self._last_report)
 
 
 def _sample(topic: str) -> Dict[str, Any]:
