@@ -40,7 +40,9 @@ final class WorkerProcess {
     }
 
     /// The next line that a command wrote, without the wake's id.
-    func line() throws -> String? { try self.process.line().map { String($0.dropFirst(33)) } }
+    func line(within seconds: Double = 60) throws -> String? {
+        try self.process.line(within: seconds).map { String($0.dropFirst(33)) }
+    }
 
     /// Waits for standard error to hold a text.
     func says(_ text: String) throws {
