@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { setTimeout as wait } from "node:timers/promises";
+if (process.argv.length < 4) { console.error("usage: node progress.mjs TOPIC TASK"); process.exit(64); }
 const { WAKEGATE_URL = "https://127.0.0.1:2197", WAKEGATE_CA = ".wakegate/ca.pem", WAKEGATE_TOKEN } = process.env;
 const proof = WAKEGATE_TOKEN ? { authorization: `bearer ${WAKEGATE_TOKEN}` } : {};
 const steps = 50;

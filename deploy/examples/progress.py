@@ -6,6 +6,8 @@ import asyncio, sys
 from wakegate import Task, Worker
 
 STEPS = 50
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 worker = Worker(topic=sys.argv[1])
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A worker for a continued task, with a bar here and at the gateway. Usage: progress.sh TOPIC TASK (curl with HTTP/2)
 set -euo pipefail
+(($# >= 2)) || { echo "usage: progress.sh TOPIC TASK" >&2 && exit 64; }
 gateway="${WAKEGATE_URL:-https://127.0.0.1:2197}"
 curl=(curl --silent --show-error --http2 --fail --cacert "${WAKEGATE_CA:-.wakegate/ca.pem}")
 [[ -z "${WAKEGATE_TOKEN:-}" ]] || curl+=(--header "authorization: Bearer $WAKEGATE_TOKEN")

@@ -3,6 +3,7 @@ import { randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { connect } from "node:http2";
 import { setTimeout as wait } from "node:timers/promises";
+if (process.argv.length < 4) { console.error("usage: node provider.mjs TOPIC DEVICE..."); process.exit(64); }
 
 const { WAKEGATE_URL = "https://127.0.0.1:2197", WAKEGATE_CA = ".wakegate/ca.pem" } = process.env;
 const { WAKEGATE_PROVIDER_KEY, WAKEGATE_KEY_ID, WAKEGATE_TEAM } = process.env;

@@ -51,4 +51,6 @@ def main(topic: str, devices: list[str]) -> None:
             print(response.status_code, reason, response.headers["apns-id"], flush=True)
 
 
+if len(sys.argv) < 3:
+    sys.exit(__doc__)
 main(sys.argv[1], sys.argv[2:])

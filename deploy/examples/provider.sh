@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A provider: pushes once to each device. Usage: provider.sh TOPIC DEVICE... (needs curl with HTTP/2; openssl for a key)
 set -euo pipefail
+(($# >= 2)) || { echo "usage: provider.sh TOPIC DEVICE..." >&2 && exit 64; }
 gateway="${WAKEGATE_URL:-https://127.0.0.1:2197}"
 curl=(curl --silent --show-error --http2 --cacert "${WAKEGATE_CA:-.wakegate/ca.pem}" --max-time 10)
 payload='{"aps":{"content-available":1},"hello":"world"}'

@@ -2,6 +2,7 @@
 import { request } from "node:http";
 import { resolve as absolute } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+if (process.argv.length < 5) { console.error("usage: node transfers.mjs SESSION URL PATH"); process.exit(64); }
 const { WAKEGATE_TRANSFERS, XDG_RUNTIME_DIR } = process.env;
 const socketPath = (WAKEGATE_TRANSFERS ?? `${XDG_RUNTIME_DIR}/wakegate/transfers.sock`).replace(/^unix:/, "");
 

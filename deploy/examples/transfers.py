@@ -20,6 +20,8 @@ async def main(name: str, url: str, path: str) -> None:
     print(path, taken["bytes"])
 
 
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 try:
     asyncio.run(main(*sys.argv[1:4]))
 except TransferError as error:

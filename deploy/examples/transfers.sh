@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Downloads a file with the transfers agent; run again, it goes on with it. Usage: transfers.sh SESSION URL PATH
 set -euo pipefail
+(($# >= 3)) || { echo "usage: transfers.sh SESSION URL PATH" >&2 && exit 64; }
 agent="${WAKEGATE_TRANSFERS:-${XDG_RUNTIME_DIR:-}/wakegate/transfers.sock}"
 curl=(curl --silent --show-error --unix-socket "${agent#unix:}")
 session="http://localhost/v1/sessions/$1"

@@ -54,4 +54,6 @@ async def main(topic: str, url: str, ca: str, token: str | None) -> None:
         await asyncio.sleep(random.uniform(0.5, 5))
 
 settings = {"WAKEGATE_URL": "https://127.0.0.1:2197", "WAKEGATE_CA": ".wakegate/ca.pem", "WAKEGATE_TOKEN": None}
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
 asyncio.run(main(sys.argv[1], *(os.environ.get(name, default) for name, default in settings.items())))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A WakeGate worker: handles the wakes of a topic, one after another. Usage: worker.sh TOPIC (needs curl with HTTP/2)
 set -euo pipefail
+(($# >= 1)) || { echo "usage: worker.sh TOPIC" >&2 && exit 64; }
 gateway="${WAKEGATE_URL:-https://127.0.0.1:2197}"
 curl=(curl --silent --show-error --http2 --fail --cacert "${WAKEGATE_CA:-.wakegate/ca.pem}")
 [[ -z "${WAKEGATE_TOKEN:-}" ]] || curl+=(--header "authorization: Bearer $WAKEGATE_TOKEN")
