@@ -79,6 +79,11 @@ package enum KeyCommands {
                 environment: keyEnvironment
             )
         }
+        let topics = parsed.all("--topic")
+        let permitted = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
+        let place = keyEnvironment.map { " of the \($0.rawValue) environment" } ?? ""
+        let key = "key \(parsed.text("--key-id") ?? "") of team \(parsed.text("--team") ?? "")"
+        Console.error("wakegate: \(TerminalText.harmless("\(key) may push to \(permitted)\(place)"))")
         return 0
     }
 

@@ -132,6 +132,10 @@ struct ServerTests {
         var file = GatewayFile(pid: getpid(), addresses: addresses, ca: ca)
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == file)
+        let edge = "https://\(file.edge ?? "")"
+        #expect(GatewayLocation.admin(of: edge, folder: path) == file.admin.map { "http://\($0)" })
+        #expect(GatewayLocation.admin(of: "https://127.0.0.1:2197", folder: path) == "http://127.0.0.1:9197")
+        #expect(GatewayLocation.admin(of: "https://wakegate.example.com:2197", folder: path) == nil)
         let parsed = try ParsedCommand.running("stats")
         #expect(try GatewayLocation(parsed, side: .edge, folder: path).url == "https://127.0.0.1:1")
         // Without an admin listener the edge answers what it can.

@@ -56,6 +56,18 @@ package struct GatewayLocation: Sendable {
         self.url = url
     }
 
+    /// Returns the URL of the admin listener beside an edge on this machine: that of the `wakegate dev` that runs in
+    /// `folder`, or the default one beside the default edge. Nil for any other edge.
+    package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
+        if let file = GatewayFile.running(in: folder), let admin = file.admin,
+            ["https://\(file.edge ?? "")", "http://\(file.plain ?? "")", file.edge, file.plain].contains(edge)
+        {
+            return admin.hasPrefix("unix:") ? admin : "http://\(admin)"
+        }
+        let defaults = ["https://127.0.0.1:2197", "https://localhost:2197", "https://[::1]:2197"]
+        return defaults.contains(edge) ? "http://127.0.0.1:9197" : nil
+    }
+
     /// - Parameter url: without a slash at its end.
     private static func checkURL(_ url: String, _ sources: LocationSources) throws(CommandFailure) {
         let bad = CommandFailure.usage(

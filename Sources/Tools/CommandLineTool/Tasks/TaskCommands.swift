@@ -73,7 +73,15 @@ package enum TaskCommands {
                     : "ID is missing; name the task, or write --all for every task of the device"
             )
         }
+        // The gateway answers alike if there is no such task: a cancellation may be repeated.
+        let listed = try GatewayAnswer.object(try self.answer(parsed, "GET", self.tasksPath(parsed), nil))
+        let tasks = ["waiting", "running"].flatMap { listed[$0]?.elements ?? [] }
+        let isThere = isAll ? !tasks.isEmpty : tasks.contains { $0["identifier"]?.text == parsed.arguments[1] }
         _ = try self.answer(parsed, "DELETE", isAll ? self.tasksPath(parsed) : self.taskPath(parsed), nil)
+        guard isThere else {
+            let what = isAll ? "the device has no tasks" : "the device has no task \(parsed.arguments[1])"
+            throw CommandFailure(.failed, "\(what); `wakegate task list` shows the tasks that wait or run")
+        }
         Console.error(isAll ? "wakegate: the device's tasks are cancelled" : "wakegate: the task is cancelled")
         return 0
     }
