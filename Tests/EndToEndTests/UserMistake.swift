@@ -54,7 +54,7 @@ extension UserMistake {
         see `wakegate push --help`
         # a missing option: 64
         $ wakegate push {token}
-        wakegate: --topic is missing; write --topic TOPIC
+        wakegate: --topic TOPIC is missing
         ...
         # a priority in words: 64
         $ wakegate push {token} --topic {topic} --priority high
@@ -252,7 +252,7 @@ extension UserMistake {
         # a push that has expired: 2
         $ wakegate push {token} --topic {topic} --expiration 7
         200 discarded...
-        wakegate: discarded: it had expired when it came; give --expiration a UNIX time to come, or leave it out
+        wakegate: discarded: it had expired when it came; give --expiration a duration such as 10m, or leave it out
         ...
         # a push for now or never: 2
         $ wakegate push {token} --topic {topic} --expiration 0

@@ -18,6 +18,7 @@ package enum CommandLineTool {
             switch try CommandParser(commands).parse(words) {
             case .help: Console.out(HelpText.program(commands))
             case .helpOf(let command): Console.out(HelpText.command(command))
+            case .helpPage(let page): Console.out(page)
             case .helpOfGroup(let word): Console.out(HelpText.group(word, commands))
             case .version: Console.out("wakegate \(wakeGateVersion) (commit \(commit ?? "unknown"))\n")
             case .run(let parsed):

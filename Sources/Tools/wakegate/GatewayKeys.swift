@@ -5,18 +5,18 @@ extension KeyManual {
     /// Every key, in the order of the manual; those of a topic stand for any topic.
     package static let all: [KeyManual] =
         ConfigurationKey.all.map { key in
-            // Of a bound the reason for its default says what it is measured against.
-            let reason = Self.reasons[key.name].map { ": \($0.dropLast())" } ?? ""
-            return KeyManual(
+            KeyManual(
                 name: key.name,
                 summary: key.summary,
                 requirement: key.requirement,
-                defaultText: key.defaultText + reason
+                defaultText: key.defaultText,
+                advice: Self.advice[key.name],
+                isCommon: key.isCommon
             )
         } + [
             KeyManual(
                 name: "topics.TOPIC.policy.PARAMETER",
-                summary: "a parameter of the launch policy for one topic",
+                summary: "a parameter of the launch policy, for one topic",
                 requirement: "as that of policy",
                 defaultText: "that of policy"
             ),
@@ -24,7 +24,8 @@ extension KeyManual {
                 name: "topics.TOPIC.\(PermittedTasksKey.name)",
                 summary: PermittedTasksKey.summary,
                 requirement: PermittedTasksKey.requirement,
-                defaultText: "null"
+                defaultText: "null",
+                isCommon: true
             ),
         ]
         + WebhookKey.all.map {
@@ -36,7 +37,15 @@ extension KeyManual {
             )
         }
 
-    private static var reasons: [String: String] {
-        Dictionary(uniqueKeysWithValues: GatewayLimit.all.map { ("limits.\($0.name)", $0.reason) })
+    private static let advice = Dictionary(
+        uniqueKeysWithValues: GatewayLimit.all.map { ("limits.\($0.name)", $0.advice) }
+    )
+
+    /// True if the key is a limit of the gateway.
+    package var isLimit: Bool { self.name.hasPrefix("limits.") }
+
+    /// A title and the keys below it.
+    static func page(_ title: String, _ keys: [KeyManual]) -> String {
+        "\(title):\n" + keys.map { "\($0.help)\n" }.joined()
     }
 }

@@ -15,8 +15,8 @@ extension CommandDefinition {
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
-            "keys of the configuration, for FILE and --set:\n"
-                + KeyManual.all.map(\.help).joined(separator: "\n"),
+            KeyManual.page("common keys of the configuration, for FILE and --set", KeyManual.all.filter(\.isCommon))
+                + "\n`wakegate serve --help keys` shows the other keys, `wakegate serve --help limits` the limits.",
             """
             Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
             and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the
@@ -35,6 +35,16 @@ extension CommandDefinition {
             (WatchdogSec=). Listening sockets that systemd passes take the place of a listener's addresses:
             FileDescriptorName= is edge, admin or plain.
             """,
+        ],
+        helpPages: [
+            "keys": KeyManual.page(
+                "keys of the configuration, for FILE and --set",
+                KeyManual.all.filter { !$0.isLimit }
+            ),
+            "limits": KeyManual.page(
+                "limits, for FILE as `limits: { NAME: VALUE }` and for --set",
+                KeyManual.all.filter(\.isLimit)
+            ),
         ],
         run: ServeCommand.run
     )

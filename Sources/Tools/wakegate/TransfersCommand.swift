@@ -1,5 +1,7 @@
 package import CommandLineTool
+import FoundationEssentials
 import Gateway
+import Glibc
 import Platform
 import ServiceManager
 import TransferAgent
@@ -8,21 +10,26 @@ import Wire
 extension CommandDefinition {
     package static let transfers = CommandDefinition(
         "transfers",
-        "run the agent that goes on with transfers while their worker does not",
+        "run the background transfer agent",
         options: [
-            OptionDefinition("--state", "DIR", "the state folder, which no other agent uses"),
-            OptionDefinition("--listen", "unix:PATH", "where workers connect: a socket for this user alone"),
-            OptionDefinition("--gateway", "URL", "the gateway that is told of finished sessions"),
+            OptionDefinition("--state", "DIR", "the state folder; default: wakegate/transfers in XDG_STATE_HOME"),
+            OptionDefinition(
+                "--listen",
+                "unix:PATH",
+                "the socket for workers of this user; default: wakegate/transfers.sock in XDG_RUNTIME_DIR"
+            ),
+            OptionDefinition("--gateway", "URL", "the gateway to notify of finished sessions"),
             OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
-            OptionDefinition("--token", "FILE", "file with the bearer token that the gateway is shown"),
+            OptionDefinition("--token-file", "FILE", "file with the bearer token for the gateway"),
+            OptionDefinition("--token", "FILE", "the former name of --token-file"),
             OptionDefinition(
                 "--metered",
                 "WORD",
-                "whether the network costs by the byte: auto, yes or no",
+                "treat the network as metered: auto, yes or no",
                 words: ["auto", "yes", "no"]
             ),
-            OptionDefinition("--trust", "FILE", "PEM file of the authorities that transfers trust"),
-            OptionDefinition("--config", "FILE", "the configuration, JSON5; options win over it"),
+            OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
+            OptionDefinition("--config", "FILE", "the configuration file, JSON5; options override it"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
             OptionDefinition(
                 "--set",
@@ -56,6 +63,16 @@ extension CommandDefinition {
 package enum TransfersCommand {
     private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "trust"]
 
+    /// The settings without options and file: the state folder of this user, and the socket where clients look first.
+    private static func defaults(_ variables: [String: String]) -> AgentSettings {
+        var settings = AgentSettings()
+        let folder = { (name: String) in variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
+        let state = folder("XDG_STATE_HOME") ?? folder("HOME").map { "\($0)/.local/state" }
+        if let state { settings.stateFolder = "\(state)/wakegate/transfers" }
+        if let runtime = folder("XDG_RUNTIME_DIR") { settings.listen = "unix:\(runtime)/wakegate/transfers.sock" }
+        return settings
+    }
+
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         try ServeCommand.checkLimits()
         let socket = parsed.isSet("--check") ? nil : try self.takeSocket()
@@ -63,10 +80,17 @@ package enum TransfersCommand {
         for option in self.options {
             if let value = parsed.text("--\(option)") { assignments.append("\(option)=\(value)") }
         }
+        if let file = parsed.text("--token-file") { assignments.append("token=\(file)") }
+        if parsed.isSet("--token") { Console.error("wakegate: warning: --token FILE is now --token-file FILE") }
         if let socket { assignments.append("listen=\(socket.address)") }
+        let defaults = self.defaults(ProcessInfo.processInfo.environment)
         var settings: AgentSettings
         do throws(AgentSettingsError) {
-            settings = try AgentSettingsReader.read(file: parsed.text("--config"), assignments: assignments)
+            settings = try AgentSettingsReader.read(
+                file: parsed.text("--config"),
+                assignments: assignments,
+                base: defaults
+            )
         } catch {
             throw CommandFailure(.badConfiguration, error.description)
         }
@@ -76,6 +100,11 @@ package enum TransfersCommand {
             }
             Console.error("wakegate: the configuration is good")
             return 0
+        }
+        if settings.listen == defaults.listen, socket == nil, let path = settings.socketPath {
+            // The folder of the default socket is ours to make; XDG_RUNTIME_DIR must exist.
+            _ = umask(0o077)
+            try? FileSystem.makeFolder(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), mode: 0o700)
         }
         let folder = try StateFolder(settings.stateFolder, for: "transfers agent")
         settings.stateFolder = folder.path

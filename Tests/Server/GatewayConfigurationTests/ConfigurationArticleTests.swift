@@ -169,10 +169,11 @@ struct BoundsArticleTests {
 
     /// The row of a bound, as the article has it.
     private static func row(_ limit: GatewayLimit) -> String {
-        "| `\(limit.name)` | \(self.text(limit.defaultValue)) | \(limit.unit) | \(limit.reason) |"
+        let value = "\(self.text(limit.defaultValue)) \(limit.unit)"
+        return "| `\(limit.name)` | \(value) | \(limit.purpose) | \(limit.advice) |"
     }
 
-    @Test("Its table has every bound of the code with its default, unit and reason, in the code's order, and no other")
+    @Test("Its table has every limit of the code with default, purpose and advice, in the code's order, and no other")
     func table() throws {
         let rows = try self.article().split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         let wanted = GatewayLimit.all.map { Self.row($0) }

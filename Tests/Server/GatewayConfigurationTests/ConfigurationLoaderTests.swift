@@ -1,5 +1,6 @@
 import Foundation
 import Gateway
+import HTTPTransport
 import Policy
 import ServiceManager
 import Testing
@@ -89,6 +90,23 @@ struct ConfigurationLoaderTests {
         #expect(configuration.logFormat == .json)
     }
 
+    @Test("Every duration may have a unit, in the file and in --set")
+    func durations() throws {
+        let text = """
+            { drainTimeout: "1m", policy: { launchInterval: "10m" }, limits: { idleSeconds: "2h" },
+              topics: { a: { policy: { progressWindow: "1.5m" } } } }
+            """
+        let configuration = try self.load(text)
+        #expect(configuration.drainTimeoutMilliseconds == 60_000)
+        #expect(configuration.policy.launchInterval == 600_000)
+        #expect(configuration.limits.transport.idleSeconds == 7200)
+        #expect(configuration.policy(forTopic: "a").progressWindow == 90_000)
+        let set = try ConfigurationLoader.load(file: nil, settings: ["policy.launchInterval=5m", "drainTimeout=90"])
+        #expect(set.policy.launchInterval == 300_000)
+        #expect(set.drainTimeoutMilliseconds == 90_000)
+        #expect(throws: ConfigurationError.self) { try self.load("{policy: {maxAttempts: '3m'}}") }
+    }
+
     @Test(
         "A malformed value is refused by its full name, with what to write",
         arguments: [
@@ -110,16 +128,28 @@ struct ConfigurationLoaderTests {
             ("{strictBackgroundPriority: \"yes\"}", "strictBackgroundPriority: is \"yes\"; write true or false"),
             ("{environment: \"sandbox\"}", "environment: is \"sandbox\"; write \(environments)"),
             ("{environment: 1}", "environment: is 1; write \(environments)"),
-            ("{drainTimeout: -1}", "drainTimeout: is -1; write a number of seconds from 0 to 3600"),
-            ("{drainTimeout: Infinity}", "drainTimeout: is inf; write a number of seconds from 0 to 3600"),
-            ("{drainTimeout: NaN}", "drainTimeout: is nan; write a number of seconds from 0 to 3600"),
-            ("{clockJumpMax: 59}", "clockJumpMax: is 59; write a number of seconds from 60 to 3155760000"),
+            ("{drainTimeout: -1}", "drainTimeout: is -1; write a number of seconds from 0 to 3600, or such as \"10m\""),
+            (
+                "{drainTimeout: Infinity}",
+                "drainTimeout: is inf; write a number of seconds from 0 to 3600, or such as \"10m\""
+            ),
+            (
+                "{drainTimeout: NaN}",
+                "drainTimeout: is nan; write a number of seconds from 0 to 3600, or such as \"10m\""
+            ),
+            (
+                "{clockJumpMax: 59}",
+                "clockJumpMax: is 59; write a number of seconds from 60 to 3155760000, or such as \"10m\""
+            ),
             ("{tls: {key: 5}}", "tls.key: is 5; write a path, or null"),
             ("{tls: \"x\"}", "tls: is \"x\"; write an object: { ... }"),
             ("{providerKeys: []}", "providerKeys: is a list; write a path, or null"),
             ("{log: {level: \"loud\"}}", "log.level: is \"loud\"; write \(levels)"),
-            ("{policy: {launchInterval: 0}}", "policy.launchInterval: is 0; write \(seconds)"),
-            ("{policy: {executionWindow: \"30\"}}", "policy.executionWindow: is \"30\"; write \(seconds)"),
+            ("{policy: {launchInterval: 0}}", "policy.launchInterval: is 0; write \(seconds), or such as \"10m\""),
+            (
+                "{policy: {executionWindow: \"half\"}}",
+                "policy.executionWindow: is \"half\"; write \(seconds), or such as \"10m\""
+            ),
             ("{policy: {immediateBurst: 0}}", "policy.immediateBurst: is 0; write \(count)"),
             ("{policy: {dailyLaunches: 1.5}}", "policy.dailyLaunches: is 1.5; write \(count)"),
             ("{policy: {criticalBattery: 1.1}}", "policy.criticalBattery: is 1.1; write a number from 0 to 1"),
@@ -159,7 +189,7 @@ struct ConfigurationLoaderTests {
                 "{topics: {a: {policy: {maxAttempt: 1}}}}",
                 "topics.a.policy.maxAttempt: is not a key; did you mean topics.a.policy.maxAttempts?"
             ),
-            ("{zzzzzzzzzz: 1}", "zzzzzzzzzz: is not a key; remove it; `wakegate serve --help` lists the keys"),
+            ("{zzzzzzzzzz: 1}", "zzzzzzzzzz: is not a key; remove it; `wakegate serve --help keys` lists the keys"),
         ]
     )
     func unknown(text: String, message: String) {

@@ -69,10 +69,10 @@ struct GatewayLimitsTests {
         }
     }
 
-    @Test("Every default is in its range, and has a reason", arguments: GatewayLimit.all)
+    @Test("Every default is in its range, and has advice", arguments: GatewayLimit.all)
     func defaults(limit: GatewayLimit) {
         #expect(limit.range.contains(limit.defaultValue))
-        #expect(limit.reason.hasSuffix("."))
+        #expect(limit.advice.hasSuffix(".") && !limit.purpose.isEmpty)
     }
 
     @Test("A misspelt bound is refused with the nearest one")

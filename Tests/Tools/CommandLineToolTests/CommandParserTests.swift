@@ -67,12 +67,12 @@ struct CommandParserTests {
             ("device remoev a", "unknown command \"device remoev\"; did you mean `wakegate device remove`?"),
             ("task", "`wakegate task` needs one of: submit, list, cancel, launch, expire, finished"),
             ("task submit ab --kind appRefresh", "ID is missing"),
-            ("task submit ab a.b", "--kind is missing; write --kind KIND"),
+            ("task submit ab a.b", "--kind KIND is missing"),
             ("task finished ab s --count 0", "--count is \"0\"; write a whole number from 1 to 100000"),
             ("push a --topc t", "unknown option --topc; did you mean --topic?"),
             ("push a --zzzzzzzzz t", "unknown option --zzzzzzzzz"),
             ("push a -t x", "unknown option -t"),
-            ("push a", "--topic is missing; write --topic TOPIC"),
+            ("push a", "--topic TOPIC is missing"), ("push", "TOKEN and --topic TOPIC are missing"),
             ("push --topic t", "TOKEN is missing"),
             ("push a b --topic t", "\"b\" is one argument too many"),
             ("push a --topic", "--topic needs a value; write --topic TOPIC"),
@@ -87,6 +87,10 @@ struct CommandParserTests {
             ("worker --topic t --", "the command to run is missing; put it after --"),
             ("worker --topic t cat -- cat", "\"cat\" is one argument too many"),
             ("worker --topic t --slots 4097 -- cat", "--slots is \"4097\"; write a whole number from 1 to 4096"),
+            (
+                "push a --topic t --wait --timeout 1w",
+                "--timeout is \"1w\"; write a duration from 1 s to 2592000 s, such as 90 or 10m"
+            ),
             ("dev --set policy", "--set is \"policy\"; write --set KEY=VALUE"),
             ("serve --confg f", "unknown option --confg; did you mean --config?"),
         ]
@@ -115,6 +119,13 @@ struct CommandParserTests {
                 continue
             }
             #expect(found.name == command.name)
+        }
+        for (word, text) in [("keys", "  edge: "), ("limits", "  limits.devicesMax: ")] {
+            guard case .helpPage(let page) = try CommandParser(CommandTable.all).parse(["serve", "--help", word]) else {
+                Issue.record("serve --help \(word)")
+                continue
+            }
+            #expect(page.contains(text))
         }
     }
 

@@ -17,6 +17,14 @@ struct PushAdviceTests {
         return PushAnswer(response, now: 0)
     }
 
+    @Test(
+        "A duration with a unit becomes a UNIX time; any other text is sent as it is",
+        arguments: [("10m", "700"), ("1.5h", "5500"), ("0", "0"), ("1700000000", "1700000000"), ("soon", "soon")]
+    )
+    func expirations(text: String, header: String) {
+        #expect(PushCommand.expiration(text, now: 100_000) == header)
+    }
+
     private func text(_ answer: PushAnswer, device: String? = nil, expiration: String? = nil, key: Bool = false)
         -> String?
     {

@@ -1,13 +1,15 @@
 import CommandLineTool
 import Testing
+import Wire
 import wakegate
 
 @Suite("When a task may begin, as the command line says it", .timeLimit(.minutes(15)))
 struct TaskMomentTests {
     @Test(
-        "A number and a unit are that long from now, and an instant is itself",
+        "A duration is that long from now, and an instant is itself",
         arguments: [
             ("15m", 1_000_900_500), ("0s", 1_000_000_500), ("2h", 1_007_200_500), ("1d", 1_086_400_500),
+            ("15", 1_000_015_500), ("1.5h", 1_005_400_500),
             ("1970-01-01T00:00:00Z", 0), ("2026-11-23T17:00:00Z", 1_795_453_200_000),
             ("2026-11-23t17:00:00.25z", 1_795_453_200_250), ("2026-11-23 18:00:00.123999+01:00", 1_795_453_200_123),
             ("2026-11-23T11:30:00-05:30", 1_795_453_200_000), ("2024-02-29T00:00:00Z", 1_709_164_800_000),
@@ -22,7 +24,7 @@ struct TaskMomentTests {
     @Test(
         "Everything else is refused with what to write",
         arguments: [
-            "", "m", "15", "-1m", "+1m", "1.5h", "1w", "1 m", "99999999999999999999s", "9223372036854775807d",
+            "", "m", "-1m", "+1m", "1.0005s", "1w", "1 m", "99999999999999999999s", "9223372036854775807d",
             "9223372036854775s", "2026-11-23", "2026-11-23T17:00", "2026-11-23T17:00:00", "2026-11-23T17:00:00.Z",
             "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-04-31T00:00:00Z",
             "2026-11-23T24:00:00Z", "2026-11-23T17:60:00Z", "2026-11-23T17:00:00+1:00", "2026-11-23T17:00:00+24:00",
@@ -40,11 +42,36 @@ struct TaskMomentTests {
     }
 }
 
+@Suite("Durations")
+struct DurationTextTests {
+    @Test(
+        "A number is seconds, and a unit multiplies it",
+        arguments: [
+            ("0", 0), ("90", 90_000), ("0.5", 500), ("1.25", 1250), ("0.001s", 1), ("30s", 30_000), ("10m", 600_000),
+            ("1h", 3_600_000), ("7d", 604_800_000), ("0.5h", 1_800_000), ("36525d", 3_155_760_000_000),
+        ] as [(String, Int64)]
+    )
+    func durations(text: String, milliseconds: Int64) {
+        #expect(DurationText.milliseconds(text) == milliseconds)
+    }
+
+    @Test(
+        "Everything else is no duration",
+        arguments: [
+            "", "m", "-1", "+1", "1.", ".5", "1.0001", "1..5", "1.5.5", "1e3", "1 m", "1M", "1w", "1ms", "36526d",
+            "9223372036854775807", "٣m", "1h30m", "NaN", "inf",
+        ]
+    )
+    func faults(text: String) {
+        #expect(DurationText.milliseconds(text) == nil)
+    }
+}
+
 @Suite("How long a token is good")
 struct TokenLifetimeTests {
     @Test(
-        "A number and a unit are that many seconds",
-        arguments: [("90d", 7_776_000), ("12h", 43_200), ("5m", 300), ("1s", 1), ("3650d", 315_360_000)]
+        "A duration is that many seconds",
+        arguments: [("90d", 7_776_000), ("12h", 43_200), ("5m", 300), ("1s", 1), ("90", 90), ("3650d", 315_360_000)]
             as [(String, Int64)]
     )
     func seconds(text: String, seconds: Int64) throws {
@@ -54,7 +81,7 @@ struct TokenLifetimeTests {
     @Test(
         "Everything else is refused with what to write",
         arguments: [
-            "", "d", "90", "0d", "-1d", "1.5d", "1w", "1 d", "3651d", "9223372036854775807d", "99999999999999999999s",
+            "", "d", "0d", "-1d", "0.5s", "1w", "1 d", "3651d", "9223372036854775807d", "99999999999999999999s",
         ]
     )
     func wrong(text: String) {

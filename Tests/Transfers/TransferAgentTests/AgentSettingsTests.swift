@@ -31,7 +31,8 @@ struct AgentSettingsTests {
         "A fault names the key and what to write",
         arguments: [
             ("limits.runing=4", "did you mean limits.running?"), ("limits.running=0", "a whole number from 1 to 4096"),
-            ("metered=perhaps", "auto, yes or no"), ("retry.last=0.0001", "seconds, above 0"), ("x", "KEY=VALUE"),
+            ("metered=perhaps", "auto, yes or no"), ("retry.last=0.0001", "a number of seconds above 0"),
+            ("x", "KEY=VALUE"),
             ("gateway=ftp://h", "an http or https URL"), ("privateKey=/k", "name both"),
             ("retry.last=0.5", "at least as much"), ("listen=127.0.0.1:1", "unix: and an absolute path"),
         ]

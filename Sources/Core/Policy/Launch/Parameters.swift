@@ -96,6 +96,11 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         }
     }
 
+    /// True if the value is a duration in seconds.
+    package var isDuration: Bool {
+        if case .duration = self.field { true } else { false }
+    }
+
     /// The value in `parameters`, in the unit in which `set` takes it: durations in seconds.
     package func value(in parameters: Parameters) -> Double {
         switch self.field {
@@ -169,28 +174,28 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
     /// The meaning of the parameter, in one line.
     package var summary: String {
         switch self {
-        case .launchInterval: "the least time between two background launches of a device"
-        case .dailyLaunches: "the most launches of a device in a budget window"
+        case .launchInterval: "the minimum time between two background launches of a device"
+        case .dailyLaunches: "the maximum number of launches of a device in a budget window"
         case .budgetWindow: "the length of a budget window"
-        case .immediateBurst: "how many launches of priority 10 may jump the interval in a burst"
-        case .immediateRefill: "the time until one more launch of priority 10 may jump the interval"
-        case .executionWindow: "how long a worker may take for one wake"
-        case .maxAttempts: "the most launches of one push"
-        case .maxPenalty: "the most doublings of the interval, one for each launch that failed"
-        case .maxInterval: "the most that the interval becomes by doubling"
-        case .defaultTTL: "how long a push without an expiry waits"
-        case .criticalBattery: "the battery level below which priority 10 alone wakes a device that is not charging"
-        case .maxExtension: "how much longer a worker may be given when it asks, all extensions of a wake together"
+        case .immediateBurst: "the number of priority 10 launches that may skip the interval in a burst"
+        case .immediateRefill: "the time until one more priority 10 launch may skip the interval"
+        case .executionWindow: "the time that a worker has for one wake"
+        case .maxAttempts: "the maximum number of launches of one push"
+        case .maxPenalty: "the maximum number of doublings of the interval; each failed launch doubles it"
+        case .maxInterval: "the maximum interval after doublings"
+        case .defaultTTL: "how long a push without an expiration waits"
+        case .criticalBattery: "the battery level below which only priority 10 wakes a device that is not charging"
+        case .maxExtension: "the maximum total extension of one wake's deadline"
         case .expirationLead:
-            "how long before the deadline of its wake a worker is warned, at most half of its window; 0 warns nobody"
-        case .processingWindow: "how long a worker may take for one processing task"
-        case .processingInterval: "the least time between the launches of two processing tasks of a device"
-        case .progressWindow: "a continued task that does not advance for so long expires"
-        case .continuedMax: "the most continued tasks in flight on one device"
+            "how long before its deadline a worker is warned, at most half of the window; 0: no warning"
+        case .processingWindow: "the time that a worker has for one processing task"
+        case .processingInterval: "the minimum time between two processing tasks of a device"
+        case .progressWindow: "the time without progress after which a continued task expires"
+        case .continuedMax: "the maximum number of continued tasks in flight on one device"
         case .usageWindow:
-            "how long nobody may have used a device for its refreshes and processing to launch; 0 holds nothing"
-        case .refreshFlex: "the most that a refresh is put off, to come right before habitual use; 0 puts nothing off"
-        case .refreshLead: "how long before a habitual hour a refresh may launch"
+            "the time without use of a device after which its refresh and processing tasks are held; 0: never"
+        case .refreshFlex: "the maximum delay of a refresh so that it precedes habitual use; 0: no delay"
+        case .refreshLead: "how long before a habitual hour of use a refresh may launch"
         }
     }
 }

@@ -28,12 +28,12 @@ extension SettingForm<Int> {
 }
 
 extension SettingForm<Int64> {
-    /// Seconds, which are kept in milliseconds.
+    /// A duration, kept in milliseconds.
     static func seconds(_ range: ClosedRange<Int>) -> Self {
         Self(
-            requirement: "a number of seconds from \(range.lowerBound) to \(range.upperBound)",
+            requirement: "a number of seconds from \(range.lowerBound) to \(range.upperBound), or such as \"10m\"",
             read: { value in
-                guard let seconds = value.number, seconds >= Double(range.lowerBound),
+                guard let seconds = value.seconds, seconds >= Double(range.lowerBound),
                     seconds <= Double(range.upperBound)
                 else { return nil }
                 return Int64((seconds * 1000).rounded())
@@ -107,7 +107,7 @@ package struct ConfigurationKey: Sendable {
     package let requirement: String
     /// What the key is for, in one line.
     package let summary: String
-    /// Whether the value is text, so that `--set` takes it as it stands.
+    /// True if the value is text, so that `--set` takes it as it is.
     let isText: Bool
     /// Takes the value over, or returns false when it is not what `requirement` says.
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
@@ -126,7 +126,17 @@ package struct ConfigurationKey: Sendable {
     /// Whether another value is in force only after a restart.
     package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
 
-    /// What the sockets, the files and the agreements with peers that are connected were made with.
+    /// True if most operators set it: `wakegate serve --help` shows these keys.
+    package var isCommon: Bool { Self.commonNames.contains(self.name) }
+
+    private static let commonNames: Set<String> = [
+        "edge", "admin", "state", "store", "registration", "strictBackgroundPriority", "environment", "drainTimeout",
+        "tls.certificate", "tls.key", "tls.clientCA", "providerKeys", "log.level", "log.format",
+        "policy.launchInterval", "policy.dailyLaunches", "policy.executionWindow", "policy.maxAttempts",
+        "policy.defaultTTL",
+    ]
+
+    /// The keys whose values listeners, files and connected peers were set up with.
     private static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
         "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
@@ -134,6 +144,19 @@ package struct ConfigurationKey: Sendable {
         "limits.streamWindowBytes", "limits.connectionWindowBytes", "limits.continuationFramesMax",
         "limits.readBytesPerTurn",
     ]
+}
+
+extension PolicyParameter {
+    /// The requirement on a value of the configuration.
+    var settingRequirement: String { self.requirement + (self.isDuration ? ", or such as \"10m\"" : "") }
+
+    /// Sets the parameter in `parameters` to a value of the configuration: a number, or a duration such as `"10m"`.
+    ///
+    /// - Returns: true if the value is possible; otherwise nothing changes.
+    func set(_ value: JSONValue, in parameters: inout Parameters) -> Bool {
+        guard let number = self.isDuration ? value.seconds : value.number else { return false }
+        return self.set(number, in: &parameters)
+    }
 }
 
 extension ConfigurationKey {
@@ -147,9 +170,14 @@ extension ConfigurationKey {
         + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
     private static let listeners = [
-        ConfigurationKey("edge", \.edge, .listen, "where providers and workers connect (HTTP/2 over TLS)"),
-        ConfigurationKey("admin", \.admin, .listen, "where operators connect (cleartext)"),
-        ConfigurationKey("plain", \.plain, .listen, "the edge routes in cleartext"),
+        ConfigurationKey(
+            "edge",
+            \.edge,
+            .listen,
+            "the addresses where providers and workers connect (HTTP/2 over TLS)"
+        ),
+        ConfigurationKey("admin", \.admin, .listen, "the addresses where operators connect (cleartext)"),
+        ConfigurationKey("plain", \.plain, .listen, "the addresses that serve the edge in cleartext, for tests"),
         ConfigurationKey("insecure", \.isInsecure, .flag, "allow cleartext on addresses other than loopback"),
     ]
 
@@ -162,32 +190,37 @@ extension ConfigurationKey {
             "unaskedWorkers",
             \.mayWorkersGoUnasked,
             .flag,
-            "ask no worker of this machine for proof, although they had to show some before"
+            "accept workers of this machine without credentials, even if they needed credentials before"
         ),
-        ConfigurationKey("registration", \.registration, .choice(), "how a device token becomes known"),
+        ConfigurationKey(
+            "registration",
+            \.registration,
+            .choice(),
+            "how device tokens are registered: by a request, or by the first push (open)"
+        ),
         ConfigurationKey(
             "strictBackgroundPriority",
             \.strictBackgroundPriority,
             .flag,
-            "refuse background pushes of priority 10, as real APNs does"
+            "refuse background pushes with priority 10, as APNs does"
         ),
         ConfigurationKey(
             "operatorTestPushes",
             \.permitsTestPushes,
             .flag,
-            "let operators send pushes from the dashboard and POST /v1/devices/TOKEN/push; on in dev"
+            "allow operators to send test pushes (dashboard, POST /v1/devices/TOKEN/push); on in dev"
         ),
         ConfigurationKey(
             "environment",
             \.environment,
             .choiceOrNull(),
-            "which APNs this stands for: keys and certificates of the other one are refused"
+            "the APNs environment; keys and certificates of the other one are refused"
         ),
         ConfigurationKey(
             "appleStreamLimit",
             \.appleStreamLimit,
             .flag,
-            "one stream a connection until its first push with a good provider token, as real APNs has it"
+            "allow one stream per connection until its first push with a valid provider token, as APNs does"
         ),
         ConfigurationKey(
             "drainTimeout",
@@ -199,21 +232,26 @@ extension ConfigurationKey {
             "clockJumpMax",
             \.clockJumpMaxMilliseconds,
             .seconds(60...Parameters.secondsMax),
-            "the longest time that the wall clock is believed to have passed while the machine was off"
+            "the longest time that the machine may have been off; a larger jump of the clock is not trusted"
         ),
     ]
 
     private static let files = [
         ConfigurationKey("tls.certificate", \.certificateFile, .file, "the server's certificate chain, PEM"),
         ConfigurationKey("tls.key", \.privateKeyFile, .file, "the server's private key, PEM"),
-        ConfigurationKey("tls.clientCA", \.clientCAFile, .file, "the authorities of client certificates, PEM"),
-        ConfigurationKey("tls.clientCRL", \.clientCRLFile, .file, "what those authorities have revoked, PEM"),
-        ConfigurationKey("providerKeys", \.providerKeysFolder, .file, "the folder of providers' public keys"),
+        ConfigurationKey(
+            "tls.clientCA",
+            \.clientCAFile,
+            .file,
+            "the certificate authorities of client certificates, PEM"
+        ),
+        ConfigurationKey("tls.clientCRL", \.clientCRLFile, .file, "the revocation lists of those authorities, PEM"),
+        ConfigurationKey("providerKeys", \.providerKeysFolder, .file, "the folder of the providers' public keys"),
     ]
 
     private static let logging = [
-        ConfigurationKey("log.level", \.logLevel, .choice(), "the least important line that is logged"),
-        ConfigurationKey("log.format", \.logFormat, .choice(), "how log lines are written"),
+        ConfigurationKey("log.level", \.logLevel, .choice(), "the lowest level that is logged"),
+        ConfigurationKey("log.format", \.logFormat, .choice(), "the format of log lines"),
     ]
 
     typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
@@ -237,10 +275,10 @@ extension ConfigurationKey {
         self.init(
             name: "limits.\(limit.name)",
             requirement: limit.requirement,
-            summary: "a bound of the gateway, in \(limit.unit)",
+            summary: limit.purpose,
             isText: false,
             assign: {
-                guard case .number(let number) = $1, let value = Int(exactly: number.double),
+                guard let number = limit.isDuration ? $1.seconds : $1.number, let value = Int(exactly: number),
                     limit.range.contains(value)
                 else { return false }
                 $0.limits[keyPath: limit.field] = value
@@ -253,13 +291,10 @@ extension ConfigurationKey {
     private init(parameter: PolicyParameter) {
         self.init(
             name: "policy.\(parameter.rawValue)",
-            requirement: parameter.requirement,
+            requirement: parameter.settingRequirement,
             summary: parameter.summary,
             isText: false,
-            assign: {
-                guard case .number(let number) = $1 else { return false }
-                return parameter.set(number.double, in: &$0.policy)
-            },
+            assign: { parameter.set($1, in: &$0.policy) },
             value: { .number(JSONNumber(parameter.value(in: $0.policy))) }
         )
     }
@@ -271,7 +306,7 @@ extension ConfigurationKey {
         ConfigurationKey(
             name: "store",
             requirement: "\"sqlite\", \"memory\", or \(DatabaseAddress.requirement)",
-            summary: "where devices and pushes are kept: a file, nowhere, or a database that gateways share",
+            summary: "the store of devices and pushes: a file, memory only, or a database that gateways share",
             isText: true,
             assign: {
                 guard case .string(let text) = $1, let store = GatewayConfiguration.Store(text) else { return false }
@@ -285,13 +320,13 @@ extension ConfigurationKey {
             "databaseConnections",
             \.databaseConnections,
             .count(1...100),
-            "how many connections to the database of `store` commit; three more control, share and read"
+            "the number of committing connections to the database of `store`; three more are always open"
         ),
         ConfigurationKey(
             "databaseInsecure",
             \.isDatabaseInsecure,
             .flag,
-            "allow a database on another machine that does not prove who it is (no sslmode=verify-full)"
+            "allow a database on another machine without sslmode=verify-full"
         ),
     ]
 
@@ -352,7 +387,7 @@ package enum PermittedTasksKey {
         "a list of at most \(PermittedTasks.patternsPerTopicMax) identifiers, or null; \(Self.identifierRequirement)"
     /// What the key is for, in one line.
     package static let summary =
-        "the background tasks that workers may submit; null is none, and all in `wakegate dev`"
+        "the background tasks that workers may submit; null: none, and all in `wakegate dev`"
 
     static let identifierRequirement =
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "

@@ -216,8 +216,8 @@ extension ConfigurationLoader {
         of policy: inout Parameters,
         to assignment: ConfigurationAssignment
     ) {
-        if case .number(let number) = assignment.value, parameter.set(number.double, in: &policy) { return }
-        self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.requirement)")
+        if parameter.set(assignment.value, in: &policy) { return }
+        self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.settingRequirement)")
     }
 
     /// Refuses a key by its full name and says which one was probably meant.
@@ -236,7 +236,7 @@ extension ConfigurationLoader {
         if let meant = moved ?? NearestMatch.find(name, in: candidates) {
             self.fault(name, "is not a key", "did you mean \(meant)?")
         } else {
-            self.fault(name, "is not a key", "remove it; `wakegate serve --help` lists the keys")
+            self.fault(name, "is not a key", "remove it; `wakegate serve --help keys` lists the keys")
         }
     }
 }

@@ -10,8 +10,10 @@ package struct GatewayLimit: Sendable {
     package let unit: String
     /// The values an operator may set.
     package let range: ClosedRange<Int>
-    /// Why the default is what it is, in one sentence.
-    package let reason: String
+    /// What is limited, as a noun phrase.
+    package let purpose: String
+    /// What the default protects and when to change it, in sentences.
+    package let advice: String
     /// The name under which `GET /v1/stats` says how often it was met: its own, but for the second half of a pair.
     package let countedName: String
     /// Where the value is kept.
@@ -23,14 +25,16 @@ package struct GatewayLimit: Sendable {
         _ range: ClosedRange<Int>,
         _ field: any WritableKeyPath<GatewayLimits, Int> & Sendable,
         countedAs countedName: String? = nil,
-        _ reason: String
+        _ purpose: String,
+        _ advice: String
     ) {
         self.countedName = countedName ?? name
         self.name = name
         self.unit = unit
         self.range = range
         self.field = field
-        self.reason = reason
+        self.purpose = purpose
+        self.advice = advice
     }
 
     /// The value when nothing is set.
@@ -39,7 +43,11 @@ package struct GatewayLimit: Sendable {
     /// What the value must be, for messages and manuals.
     package var requirement: String {
         "a whole number of \(self.unit) from \(self.range.lowerBound) to \(self.range.upperBound)"
+            + (self.isDuration ? ", or such as \"10m\"" : "")
     }
+
+    /// True if the limit is a duration, which may be written as `"10m"`.
+    package var isDuration: Bool { self.unit == "seconds" }
 }
 
 extension GatewayLimit {
@@ -64,152 +72,168 @@ extension GatewayLimit {
             "devices",
             1...1_000_000_000,
             \.devicesMax,
-            "ten million take 3 GB idle, and 9 GB with a push waiting on each."
+            "the most device tokens kept, removed ones included",
+            "Protects memory: ten million devices take 3 GB idle, and 9 GB with a pending push each."
         ),
         GatewayLimit(
             "devicesPerTopicMax",
             "devices",
             1...1_000_000_000,
             \.devicesPerTopicMax,
-            "all of them, as a gateway may serve one app alone; lower it where apps must not crowd each other out."
+            "the most device tokens kept of one topic, removed ones included",
+            "Unlimited in effect, because a gateway may serve one app alone; lower it where one app must not use "
+                + "up `devicesMax`."
         ),
         GatewayLimit(
             "topicsMax",
             "topics",
             1...1_000_000,
             \.topicsMax,
-            "a topic is an app, and each worker names its own."
+            "the most topics kept",
+            "A topic is an app, and each worker names its own; raise it only for more apps."
         ),
         GatewayLimit(
             "pushesPerDeviceMax",
             "pushes",
             0...65_535,
             \.pushesPerDeviceMax,
-            "a hundred a second, far more than a backend has for one device; 0 is no limit."
+            "the most pushes for one device within `pushesPerDeviceSeconds`; 0: no limit",
+            "Protects a device against a backend in a loop: a hundred a second is far more than a backend needs. "
+                + "0 in `wakegate dev`."
         ),
         GatewayLimit(
             "connectionsMax",
             "connections",
             1...1_000_000,
             \.transport.connectionsMax,
-            "each costs a descriptor and about 60 KiB with TLS; the descriptor limit holds as well."
+            "the most open connections",
+            "Protects memory: each connection takes a descriptor and about 60 KiB with TLS. Raise the limit of "
+                + "open files with it."
         ),
         GatewayLimit(
             "connectionsPerAddressMax",
             "connections",
             0...1_000_000,
             \.transport.connectionsPerAddressMax,
-            """
-            a quarter of all, since a whole fleet may stand behind one address; an IPv6 network of 64 bits is one \
-            address, a socket file has none, and a proxy in front has one for all its clients; 0 is no limit, and the \
-            default of `wakegate dev`.
-            """
+            "the most connections from one address; 0: no limit",
+            "A quarter of `connectionsMax`, because a whole fleet may share one address. An IPv6 network of 64 "
+                + "bits counts as one address, a proxy counts as one address for all its clients, and a Unix socket has "
+                + "none. 0 in `wakegate dev`."
         ),
         GatewayLimit(
             "connectionsPerCredentialMax",
             "connections",
             0...1_000_000,
             \.connectionsPerCredentialMax,
-            "of a provider key, bearer token or client certificate; a quarter of all, as a fleet may share one; 0 is "
-                + "no limit."
+            "the most connections of one provider key, bearer token or client certificate; 0: no limit",
+            "A quarter of `connectionsMax`, because a fleet may share one credential."
         ),
         GatewayLimit(
             "streamsPerCredentialMax",
             "streams",
             0...1_000_000,
             \.streamsPerCredentialMax,
-            "of workers, with one bearer token, client certificate, or address that shows neither: two for each "
-                + "connection that a credential may have; 0 is no limit, and the default of `wakegate dev`."
+            "the most worker streams of one bearer token, client certificate, or address without either; 0: no limit",
+            "Two streams for each connection that a credential may open. 0 in `wakegate dev`."
         ),
         GatewayLimit(
             "streamsPerDeviceMax",
             "streams",
             0...1_000_000,
             \.streamsPerDeviceMax,
-            "that name one device: its own worker, and those that came back before the gateway had noticed that they "
-                + "were gone; 0 is no limit."
+            "the most worker streams that name one device; 0: no limit",
+            "One stream of the device's own worker, and room for streams whose end the gateway has not noticed yet."
         ),
         GatewayLimit(
             "taskRequestsMax",
             "requests",
             1...1_000_000_000,
             \.taskRequestsMax,
-            "of background tasks, and sessions, that wait or run: two for each device of devicesMax."
+            "the most requests of background tasks and sessions, waiting or running",
+            "Protects memory: two requests for each device of `devicesMax`."
         ),
         GatewayLimit(
             "submissionsPerCredentialMax",
             "submissions",
             0...1_000_000_000,
             \.submissionsPerCredentialMax,
-            "a minute, of tasks and finished sessions, with one bearer token, client certificate, or address that "
-                + "shows neither: ten thousand a second, as a fleet may share one; 0 is no limit, and the default of "
-                + "`wakegate dev`."
+            "the most submissions of tasks and finished sessions in a minute of one bearer token, client "
+                + "certificate, or address without either; 0: no limit",
+            "Ten thousand a second, because a fleet may share one credential. 0 in `wakegate dev`."
         ),
         GatewayLimit(
             "progressPerCredentialMax",
             "reports",
             0...1_000_000_000,
             \.progressPerCredentialMax,
-            "a minute, of the progress of continued tasks, counted as submissions are; 0 is no limit, and the default "
-                + "of `wakegate dev`."
+            "the most progress reports of continued tasks in a minute, counted like submissions; 0: no limit",
+            "Ten thousand a second, because a fleet may share one credential. 0 in `wakegate dev`."
         ),
         GatewayLimit(
             "handshakesMax",
             "connections",
             16...1_000_000,
             \.transport.handshakesMax,
-            "those that have not spoken HTTP yet: what a machine takes up in a quarter of a second, and 40 MB when all "
-                + "stop half-way; for one more the oldest is ended."
+            "the most connections that have not sent HTTP yet",
+            "Protects against clients that stop during the TLS handshake: a thousand take 40 MB. A new connection "
+                + "beyond it closes the oldest."
         ),
         GatewayLimit(
             "streamsPerConnectionMax",
             "streams",
             1...100_000,
             \.transport.streamsPerConnectionMax,
-            "APNs announces it."
+            "the most open streams of one connection",
+            "The value that APNs announces."
         ),
         GatewayLimit(
             "streamsPerLoopMax",
             "streams",
             100...10_000_000,
             \.transport.streamsPerLoopMax,
-            "a hundred connections with every stream open; each may hold a header list and a body."
+            "the most open streams of one event loop",
+            "A hundred connections with every stream open; each stream may hold a header list and a body."
         ),
         GatewayLimit(
             "acceptsPerTurn",
             "connections",
             1...1_024,
             \.transport.acceptsPerTurn,
-            "few at a time, so that the loops share a burst of connections."
+            "the most connections that an event loop accepts in one turn",
+            "Few, so that the loops share a burst of connections."
         ),
         GatewayLimit(
             "requestsAtEngineMax",
             "pushes",
             16...100_000,
             \.requestsAtEngineMax,
-            "a commit's worth of one loop, which reads next to nothing more until answers come: what waits is still in "
-                + "the processor's cache."
+            "the most unanswered pushes of one event loop",
+            "One commit's worth; until answers arrive the loop reads hardly more, so that waiting pushes stay in the "
+                + "processor's cache."
         ),
         GatewayLimit(
             "liveStreamsMax",
             "streams",
             0...1_000,
             \.liveStreamsMax,
-            "of GET /v1/live: every operator's dashboard and a few screens on walls; 0 turns it off."
+            "the most open streams of `GET /v1/live`; 0: none",
+            "Enough for every operator's dashboard."
         ),
         GatewayLimit(
             "eventStreamsMax",
             "streams",
             0...1_000,
             \.eventStreamsMax,
-            "of GET /v1/events: an operator's terminals and dashboards; 0 turns it off."
+            "the most open streams of `GET /v1/events`; 0: none",
+            "Enough for every operator's terminal and dashboard."
         ),
         GatewayLimit(
             "eventsHeldMax",
             "events",
             16...1_000_000,
             \.eventsHeldMax,
-            "for those who follow them and are behind: some 2 MB, and only while somebody follows."
+            "the most events held for followers that read slowly",
+            "About 2 MB, and only while somebody follows. Raise it if followers report missed events."
         ),
     ]
 
@@ -219,122 +243,138 @@ extension GatewayLimit {
             "bytes",
             4_096...16_384,
             \.transport.headerListBytesMax,
-            "APNs announces it."
+            "the most bytes of the header fields of one request",
+            "The value that APNs announces."
         ),
         GatewayLimit(
             "frameBytesMax",
             "bytes",
             16_384...16_777_215,
             \.transport.frameBytesMax,
-            "the least that HTTP/2 allows, and three times the largest payload."
+            "the largest HTTP/2 frame accepted",
+            "The least that HTTP/2 allows, and three times the largest payload."
         ),
         GatewayLimit(
             "streamWindowBytes",
             "bytes",
             16_384...2_147_483_647,
             \.transport.streamWindowBytes,
-            "APNs announces it; the largest payload fits many times."
+            "the HTTP/2 window of one stream",
+            "The value that APNs announces; the largest payload fits in it many times."
         ),
         GatewayLimit(
             "connectionWindowBytes",
             "bytes",
             65_535...2_147_483_647,
             \.transport.connectionWindowBytes,
-            "a thousand ordinary pushes."
+            "the HTTP/2 window of one connection",
+            "Room for a thousand ordinary pushes."
         ),
         GatewayLimit(
             "readBytesPerTurn",
             "bytes",
             16_384...16_777_216,
             \.transport.readBytesPerTurn,
-            "four full frames, so that no connection keeps the others waiting."
+            "the most bytes read from one connection in one turn of its event loop",
+            "Four full frames, so that no connection delays the others."
         ),
         GatewayLimit(
             "requestBytesPerConnectionMax",
             "bytes",
             32_768...1_073_741_824,
             \.transport.requestBytesPerConnectionMax,
-            "of requests that have arrived in part: the heads of a connection's 1,000 streams."
+            "the most bytes of incomplete requests of one connection",
+            "The header fields of a connection's 1,000 streams."
         ),
         GatewayLimit(
             "requestBytesMax",
             "bytes",
             32_768...1_099_511_627_776,
             \.transport.requestBytesMax,
-            "the same of all connections: two dozen that use all of theirs."
+            "the most bytes of incomplete requests of all connections",
+            "Two dozen connections that use all of `requestBytesPerConnectionMax`."
         ),
         GatewayLimit(
             "pendingBytesMax",
             "bytes",
             0...1_099_511_627_776,
             \.pendingBytesMax,
-            "of pushes that wait or are in flight; 0 is half of the memory that the machine, or the control group of "
-                + "the process, has."
+            "the most bytes of pending pushes and pushes in flight; 0: half of the memory",
+            "Protects memory. The memory is that of the machine, or of the control group of the process."
         ),
         GatewayLimit(
             "pendingTopicPercentMax",
             "percent",
             1...100,
             \.pendingTopicPercentMax,
-            "of pendingBytesMax for one topic, so that the others have a fifth whatever it does."
+            "the largest share of `pendingBytesMax` for one topic",
+            "Leaves a fifth to the other topics."
         ),
         GatewayLimit(
             "taskBytesMax",
             "bytes",
             0...1_099_511_627_776,
             \.taskBytesMax,
-            "of what background tasks and sessions that wait or run are named and entitled, and of the ids of session "
-                + "events; 0 is an eighth of the memory that the machine, or the control group of the process, has."
+            "the most bytes of background tasks and sessions, waiting or running; 0: an eighth of the memory",
+            "Protects memory: counts identifiers, titles and the ids of session events. The memory is that of the "
+                + "machine, or of the control group of the process."
         ),
         GatewayLimit(
             "taskTopicPercentMax",
             "percent",
             1...100,
             \.taskTopicPercentMax,
-            "of taskRequestsMax and of taskBytesMax for one topic, so that the others have a fifth whatever it does."
+            "the largest share of `taskRequestsMax` and `taskBytesMax` for one topic",
+            "Leaves a fifth to the other topics."
         ),
         GatewayLimit(
             "wakeBytesPerStreamMax",
             "bytes",
             4_096...1_073_741_824,
             \.wakeBytesPerStreamMax,
-            "of unanswered payloads: 4,096 slots of ordinary wakes, and the most that waits for a worker that does "
-                + "not read; thrice that where they are escapes throughout."
+            "the most bytes of unanswered payloads of one worker stream",
+            "4,096 ordinary wakes. A worker that does not read holds this much memory, and three times as much if "
+                + "its payloads consist of escapes."
         ),
         GatewayLimit(
             "discardedBytesMax",
             "bytes",
             0...1_073_741_824,
             \.transport.discardedBytesMax,
-            "enough for most clients to read why a body was too large."
+            "the most bytes read of a body that is too large",
+            "Enough for most clients to read the refusal."
         ),
         GatewayLimit(
             "outputBytesMax",
             "bytes",
             16_384...16_777_216,
             \.transport.outputBytesMax,
-            "about what a socket takes at once, and most of what a peer that stops reading costs."
+            "the most bytes written ahead for one connection",
+            "About what a socket takes at once, and most of what a peer that stops reading costs."
         ),
         GatewayLimit(
             "streamingBytesSoftMax",
             "bytes",
             16_384...1_073_741_824,
             \.transport.streamingBytesSoftMax,
-            "past any burst of events that a reader that keeps up leaves waiting."
+            "the most bytes of unread events of one stream before it gets no more",
+            "More than any burst that a worker leaves unread while it keeps up."
         ),
         GatewayLimit(
             "queuedBytesPerConnectionMax",
             "bytes",
             65_536...1_073_741_824,
             \.transport.queuedBytesPerConnectionMax,
-            "sixteen streams that their reader leaves at streamingBytesSoftMax."
+            "the most unread bytes of one connection before it is closed",
+            "Sixteen streams with `streamingBytesSoftMax` each."
         ),
         GatewayLimit(
             "historyBytesMax",
             "bytes",
             4_194_304...1_099_511_627_776,
             \.historyBytesMax,
-            "six million events, at about 40 bytes each."
+            "the largest delivery log",
+            "Six million events of about 40 bytes. Raise it to keep more than `historySeconds` needs."
         ),
     ]
 
@@ -344,7 +384,8 @@ extension GatewayLimit {
             "seconds",
             1...600,
             \.transport.handshakeSeconds,
-            "many round trips of the slowest network."
+            "the time limit for a TLS handshake",
+            "Many round trips of the slowest network."
         ),
         GatewayLimit(
             "pushesPerDeviceSeconds",
@@ -352,45 +393,65 @@ extension GatewayLimit {
             1...86_400,
             \.pushesPerDeviceSeconds,
             countedAs: "pushesPerDeviceMax",
-            "the window of pushesPerDeviceMax, which a device's first push opens; then 429 TooManyRequests."
+            "the period of `pushesPerDeviceMax`, which begins with a device's first push",
+            "Beyond the limit a push is refused with 429 TooManyRequests until the period ends."
         ),
         GatewayLimit(
             "requestSeconds",
             "seconds",
             1...3_600,
             \.transport.requestSeconds,
-            "the largest request arrives in it at 220 bytes a second; as long have each frame, each field block and "
-                + "the acknowledgement of SETTINGS."
+            "the time limit for receiving a request",
+            "The largest request arrives in time at 220 bytes a second. The same limit holds for a frame, a field "
+                + "block and the acknowledgement of SETTINGS."
         ),
         GatewayLimit(
             "responseSeconds",
             "seconds",
             1...3_600,
             \.transport.responseSeconds,
-            "as long as a request may take; event streams are exempt."
+            "the time limit for sending a response",
+            "As long as a request may take; event streams are exempt."
         ),
         GatewayLimit(
             "writeStallSeconds",
             "seconds",
             1...3_600,
             \.transport.writeStallSeconds,
-            "as long as an answer may take."
+            "the time after which a connection that accepts no data is closed",
+            "As long as a response may take."
         ),
-        GatewayLimit("idleSeconds", "seconds", 1...604_800, \.transport.idleSeconds, "APNs keeps one for an hour."),
-        GatewayLimit("pingSeconds", "seconds", 1...600, \.transport.pingSeconds, "as long as a handshake may take."),
+        GatewayLimit(
+            "idleSeconds",
+            "seconds",
+            1...604_800,
+            \.transport.idleSeconds,
+            "the time after which an idle connection is closed",
+            "APNs keeps an idle connection for an hour."
+        ),
+        GatewayLimit(
+            "pingSeconds",
+            "seconds",
+            1...600,
+            \.transport.pingSeconds,
+            "the time limit for the answer to a PING",
+            "As long as a handshake may take."
+        ),
         GatewayLimit(
             "historySeconds",
             "seconds",
             60...315_360_000,
             \.historySeconds,
-            "a week, to look back at what happened over a weekend."
+            "the age at which events leave the delivery log",
+            "A week, to look back over a weekend."
         ),
         GatewayLimit(
             "lingerSeconds",
             "seconds",
             0...60,
             \.transport.lingerSeconds,
-            "a few round trips, so that the last bytes of a connection we end are not lost."
+            "how long a connection that the gateway ends may still read the last bytes",
+            "A few round trips."
         ),
     ]
 
@@ -400,14 +461,16 @@ extension GatewayLimit {
             "frames",
             1...1_000_000,
             \.transport.outputFramesMax,
-            "two for each stream that a connection may have open."
+            "the most frames that wait to be written to one connection",
+            "Two for each stream that a connection may open."
         ),
         GatewayLimit(
             "continuationFramesMax",
             "frames",
             1...1_000_000,
             \.transport.continuationFramesMax,
-            "of one header block, although the largest header list needs none."
+            "the most CONTINUATION frames of one field block",
+            "The largest header list needs none; protects against floods."
         ),
         GatewayLimit(
             "controlFramesBurst",
@@ -415,16 +478,18 @@ extension GatewayLimit {
             100...1_000_000,
             \.transport.controlFramesBurst,
             countedAs: "controlFramesPerSecond",
-            "of PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, CONTINUATION, empty DATA and TLS records without data "
-                + "together, and as many of WINDOW_UPDATE: a client may reset every stream it has open. A stream that "
-                + "the gateway resets for a fault in its request counts like one that the client resets."
+            "the most control frames of one connection at once: PING, SETTINGS, PRIORITY, RST_STREAM, GOAWAY, "
+                + "CONTINUATION, empty DATA and TLS records without data",
+            "A client may reset every stream that it has open, and send as many of WINDOW_UPDATE. A stream that "
+                + "the gateway resets for a fault of its request counts, too."
         ),
         GatewayLimit(
             "controlFramesPerSecond",
             "frames",
             1...1_000_000,
             \.transport.controlFramesPerSecond,
-            "far more than a client that keeps to the rules sends."
+            "the control frames of one connection a second, beyond the burst",
+            "Far more than a well-behaved client sends."
         ),
     ]
 }

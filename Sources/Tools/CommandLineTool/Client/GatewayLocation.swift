@@ -56,8 +56,8 @@ package struct GatewayLocation: Sendable {
         self.url = url
     }
 
-    /// Returns the URL of the admin listener beside an edge on this machine: that of the `wakegate dev` that runs in
-    /// `folder`, or the default one beside the default edge. Nil for any other edge.
+    /// Returns the URL of the admin listener of a gateway on this machine by the URL of its edge: a `wakegate dev` that
+    /// runs in `folder`, or a gateway with default addresses. Nil for any other edge.
     package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
         if let file = GatewayFile.running(in: folder), let admin = file.admin,
             ["https://\(file.edge ?? "")", "http://\(file.plain ?? "")", file.edge, file.plain].contains(edge)

@@ -129,7 +129,7 @@ package struct PushAdvice: Sendable {
             "discarded: --expiration 0 is now or never, and the device may not be woken now; "
                 + "`wakegate stats --device \(self.device)` says why"
         case "discarded":
-            "discarded: it had expired when it came; give --expiration a UNIX time to come, or leave it out"
+            "discarded: it had expired when it came; give --expiration a duration such as 10m, or leave it out"
         default: nil
         }
     }
@@ -141,7 +141,8 @@ package struct PushAdvice: Sendable {
         switch reason {
         case .badDeviceToken: self.badDeviceToken
         case .badCollapseId: "--collapse-id is longer than 64 bytes; write a shorter one"
-        case .badExpirationDate: "--expiration is no UNIX time in seconds; write 0, or such as \"$(date -d 1hour +%s)\""
+        case .badExpirationDate:
+            "--expiration is neither a duration nor a UNIX time in seconds; write such as 10m, or 0"
         case .badMessageId:
             "--apns-id is no UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
         case .badPriority: "--priority is 10, 5 or 1; a background push has 5 where strictBackgroundPriority is set"

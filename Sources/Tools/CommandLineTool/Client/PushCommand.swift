@@ -48,7 +48,11 @@ extension CommandDefinition {
             words: ["10", "5", "1"]
         ),
         OptionDefinition("--push-type", "TYPE", "apns-push-type; default: background"),
-        OptionDefinition("--expiration", "SECONDS", "UNIX time at which the push expires; 0: now or never"),
+        OptionDefinition(
+            "--expiration",
+            "WHEN",
+            "expire after a duration such as 10m, or at a UNIX time; 0: deliver now or never"
+        ),
         OptionDefinition("--collapse-id", "ID", "apns-collapse-id"),
         OptionDefinition("--apns-id", "UUID", "apns-id; the gateway makes one otherwise"),
         OptionDefinition(
@@ -61,14 +65,14 @@ extension CommandDefinition {
         OptionDefinition("--wait", "", "follow the push to its end, and show each step"),
         OptionDefinition(
             "--timeout",
-            "SECONDS",
-            "how long --wait follows it; default: 3600",
-            value: .integer(1...2_592_000)
+            "DURATION",
+            "how long --wait follows the push; default: 1h",
+            value: .duration(1...2_592_000)
         ),
         OptionDefinition(
             "--admin",
             "URL",
-            "the admin listener, for --wait; default: --gateway, or as for stats"
+            "the admin listener, for --wait; default: that of the gateway on this machine, or --gateway"
         ),
         OptionDefinition(
             "--provider-key",
@@ -154,12 +158,24 @@ package enum PushCommand {
         if let option = ["--dry-run", "--count"].first(where: { parsed.isSet($0) }) {
             throw .usage("--wait follows one push that is sent; leave \(option) out")
         }
-        let option = parsed.isSet("--admin") ? "--admin" : "--gateway"
+        var asked = parsed
+        if !parsed.isSet("--admin"), let admin = GatewayLocation.admin(of: try GatewayLocation(parsed, side: .edge).url)
+        {
+            asked.values["--admin"] = [admin]
+        }
+        let option = asked.isSet("--admin") ? "--admin" : "--gateway"
         return PushFollower(
-            location: try GatewayLocation(parsed, side: .admin, option: option),
+            location: try GatewayLocation(asked, side: .admin, option: option),
             device: parsed.arguments[0],
-            timeoutSeconds: parsed.integer("--timeout") ?? 3600
+            timeoutSeconds: parsed.seconds("--timeout") ?? 3600
         )
+    }
+
+    /// Returns the header's value: a duration with a unit is added to `now`, in milliseconds since 1970; any other text,
+    /// such as a UNIX time, is sent as it is.
+    package static func expiration(_ text: String, now: Int64) -> String {
+        guard text.last?.isLetter == true, let duration = DurationText.milliseconds(text) else { return text }
+        return String((now + duration) / 1000)
     }
 
     private static func request(
@@ -177,9 +193,10 @@ package enum PushCommand {
         headers.append(("apns-topic", parsed.text("--topic") ?? ""))
         headers.append(("apns-push-type", parsed.text("--push-type") ?? "background"))
         headers.append(("apns-priority", parsed.text("--priority") ?? "5"))
-        for name in ["expiration", "collapse-id"] {
-            if let value = parsed.text("--\(name)") { headers.append(("apns-\(name)", value)) }
+        if let text = parsed.text("--expiration") {
+            headers.append(("apns-expiration", self.expiration(text, now: SystemClock.wall)))
         }
+        if let value = parsed.text("--collapse-id") { headers.append(("apns-collapse-id", value)) }
         if let id = parsed.text("--apns-id") { headers.append(("apns-id", id)) }
         if parsed.isSet("--dry-run") { headers.append(("wakegate-dry-run", "1")) }
         let path = "/3/device/\(URLPath.component(parsed.arguments[0]))"
@@ -199,7 +216,7 @@ extension CommandDefinition {
                 "those that ended so, or have not ended",
                 words: PushListCommand.outcomes
             ),
-            OptionDefinition("--since", "TIME", "of the last so many seconds, minutes, hours or days: 30s, 1h, 7d"),
+            OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "NEXT", "go on where a list left off"),
             OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
@@ -239,12 +256,10 @@ package enum PushListCommand {
     /// When the time of `--since` began, in milliseconds since 1970; nil for none.
     package static func since(_ text: String?, now: Int64) throws(CommandFailure) -> Int64? {
         guard let text else { return nil }
-        let units: [Character: Int64] = ["s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000]
-        guard let unit = text.last.flatMap({ units[$0] }), let count = Int64(text.dropLast()), 1...100_000 ~= count
-        else {
-            throw .usage("--since is a number of seconds, minutes, hours or days, such as 30m, 1h or 7d, not \(text)")
+        guard let duration = DurationText.milliseconds(text), duration > 0 else {
+            throw .usage("--since is \"\(text)\"; write a duration above 0, such as 30m, 1h or 7d")
         }
-        return max(0, now - count * unit)
+        return max(0, now - duration)
     }
 
     /// The path of a page.
@@ -418,7 +433,7 @@ struct PushFollower {
                 throw CommandFailure(
                     .failed,
                     "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
-                        + "SECONDS, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
+                        + "DURATION, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )
             }
             // Without a request under way this only waits.

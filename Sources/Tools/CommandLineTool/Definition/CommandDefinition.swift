@@ -1,3 +1,5 @@
+import Wire
+
 /// One command: everything there is to know of it, so that parsing, help, manual and completions agree.
 package struct CommandDefinition: Sendable {
     package typealias Run = @Sendable (ParsedCommand) async throws(CommandFailure) -> Int32
@@ -12,8 +14,10 @@ package struct CommandDefinition: Sendable {
     package let options: [OptionDefinition]
     /// A command line that works when pasted.
     package let example: String
-    /// What a reader of the help should know besides, in paragraphs.
+    /// Further paragraphs of the help.
     package let notes: [String]
+    /// Further pages of the help, by the word after `--help` that shows them.
+    package let helpPages: [String: String]
     package let run: Run
 
     package init(
@@ -24,6 +28,7 @@ package struct CommandDefinition: Sendable {
         options: [OptionDefinition] = [],
         example: String,
         notes: [String] = [],
+        helpPages: [String: String] = [:],
         run: @escaping Run
     ) {
         self.name = name
@@ -33,6 +38,7 @@ package struct CommandDefinition: Sendable {
         self.options = options
         self.example = example
         self.notes = notes
+        self.helpPages = helpPages
         self.run = run
     }
 
@@ -82,6 +88,8 @@ package struct OptionDefinition: Sendable {
         case text
         /// A whole number in the range.
         case integer(ClosedRange<Int>)
+        /// A duration in the range of seconds, such as `90` or `10m`.
+        case duration(ClosedRange<Int>)
         /// `NAME=VALUE`.
         case setting
     }
@@ -180,4 +188,9 @@ package struct ParsedCommand: Sendable {
 
     /// The value of an option whose definition asks for a whole number.
     package func integer(_ option: String) -> Int? { self.text(option).flatMap { Int($0) } }
+
+    /// The value in seconds, rounded up, of an option whose definition asks for a duration.
+    package func seconds(_ option: String) -> Int? {
+        self.text(option).flatMap { DurationText.milliseconds($0) }.map { Int(($0 + 999) / 1000) }
+    }
 }

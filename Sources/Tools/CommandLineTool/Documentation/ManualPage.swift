@@ -200,6 +200,7 @@ extension ManualPage {
             page.macro("It", "Va", MdocText.argument(key.name))
             page.paragraphs("\(key.summary): \(key.requirement).")
             page.paragraphs(key.defaultText.map { "Default: \($0)." } ?? "It has no default.")
+            if !key.advice.isEmpty { page.paragraphs(key.advice) }
         }
         page.macro("El")
         page.macro("Sh", "EXAMPLES")
@@ -338,24 +339,37 @@ struct MdocText {
 /// A key of the configuration as the help and the manual explain it.
 package struct KeyManual: Sendable {
     package let name: String
-    /// What the key is for.
+    /// The meaning of the key, as a phrase.
     package let summary: String
-    /// What the value must be.
+    /// The requirement on the value.
     package let requirement: String
     /// The value when nothing is set; nil where there is none.
     package let defaultText: String?
+    /// What the default protects and when to change it, in sentences; empty if the summary says enough.
+    package let advice: String
+    /// True if most operators set it.
+    package let isCommon: Bool
 
-    package init(name: String, summary: String, requirement: String, defaultText: String?) {
+    package init(
+        name: String,
+        summary: String,
+        requirement: String,
+        defaultText: String?,
+        advice: String? = nil,
+        isCommon: Bool = false
+    ) {
         self.name = name
         self.summary = summary
         self.requirement = requirement
         self.defaultText = defaultText
+        self.advice = advice ?? ""
+        self.isCommon = isCommon
     }
 
     /// The key in the help of a command.
     package var help: String {
-        let value = "      \(self.requirement)\n"
-        let remark = self.defaultText.map { "      default: \($0)" } ?? "      no default"
-        return "  \(self.name): \(self.summary)\n\(value)\(remark)"
+        let remark = self.defaultText.map { "default: \($0)" } ?? "no default"
+        let advice = self.advice.isEmpty ? "" : "\n      \(self.advice)"
+        return "  \(self.name): \(self.summary)\n      \(self.requirement); \(remark)\(advice)"
     }
 }

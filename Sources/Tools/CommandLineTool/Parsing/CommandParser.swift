@@ -77,7 +77,10 @@ extension CommandParser {
                 parsed.trailing = Array(words[index...])
                 break
             }
-            if word == "--help" || word == "-h" { return .helpOf(command) }
+            if word == "--help" || word == "-h" {
+                guard index < words.count, let page = command.helpPages[words[index]] else { return .helpOf(command) }
+                return .helpPage(page)
+            }
             guard word.hasPrefix("-"), word != "-" else {
                 parsed.arguments.append(word)
                 continue
@@ -150,6 +153,13 @@ extension CommandParser {
             guard let number = Int(value), range.contains(number) else {
                 throw .usage("\(option.name) is \"\(value)\"; write \(Self.numbers(of: option, range))")
             }
+        case .duration(let range):
+            guard let milliseconds = DurationText.milliseconds(value),
+                Int64(range.lowerBound) * 1000...Int64(range.upperBound) * 1000 ~= milliseconds
+            else {
+                let limits = "from \(range.lowerBound) s to \(range.upperBound) s"
+                throw .usage("\(option.name) is \"\(value)\"; write a duration \(limits), such as 90 or 10m")
+            }
         case .setting:
             guard let equals = value.firstIndex(of: "="), equals != value.startIndex else {
                 throw .usage("\(option.name) is \"\(value)\"; write \(option.usage)")
@@ -167,18 +177,18 @@ extension CommandParser {
 
     private static func checkPresence(_ parsed: ParsedCommand) throws(CommandFailure) {
         let command = parsed.command
-        for option in command.options where option.isRequired && parsed.values[option.name] == nil {
-            throw Self.usage("\(option.name) is missing; write \(option.usage)", of: command)
-        }
-        let least = command.arguments.reduce(0) { $0 + $1.count.lowerBound }
         let most = command.arguments.reduce(0) { $0 + $1.count.upperBound }
-        if parsed.arguments.count < least {
-            var wanted = 0
-            let missing = command.arguments.first { argument in
-                wanted += argument.count.lowerBound
-                return wanted > parsed.arguments.count
-            }
-            throw Self.usage("\(missing?.placeholder ?? "an argument") is missing", of: command)
+        var wanted = 0
+        var missing: [String] = []
+        for argument in command.arguments where argument.count.lowerBound > 0 {
+            wanted += argument.count.lowerBound
+            if wanted > parsed.arguments.count { missing.append(argument.placeholder) }
+        }
+        missing += command.options.filter { $0.isRequired && parsed.values[$0.name] == nil }.map(\.usage)
+        if let last = missing.last {
+            let list =
+                missing.count == 1 ? "\(last) is" : missing.dropLast().joined(separator: ", ") + " and \(last) are"
+            throw Self.usage("\(list) missing", of: command)
         }
         if parsed.arguments.count > most {
             throw Self.usage("\"\(parsed.arguments[most])\" is one argument too many", of: command)
@@ -197,6 +207,8 @@ package enum ParsedLine: Sendable {
     case help
     /// The help of one command.
     case helpOf(CommandDefinition)
+    /// A further page of a command's help.
+    case helpPage(String)
     /// The help of the commands that begin with a word.
     case helpOfGroup(String)
     case version

@@ -1,6 +1,7 @@
 import Glibc
 package import Platform
 import Policy
+import Wire
 
 extension CommandDefinition {
     package static let simulate = CommandDefinition(
@@ -66,13 +67,17 @@ package enum SimulateCommand {
         )
     }
 
-    /// `policy.NAME=NUMBER` in its two parts.
+    /// The name and the value of each `policy.NAME=VALUE`; the value is a number, or a duration such as `10m`.
     package static func overrides(_ settings: [String]) throws(CommandFailure) -> [(String, Double)] {
         var overrides: [(String, Double)] = []
         for setting in settings {
             let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let number = Double(parts[1]), number.isFinite else {
-                throw .usage("--set is \"\(setting)\"; write a number, such as --set policy.launchInterval=600")
+            let milliseconds = parts.count == 2 ? DurationText.milliseconds(String(parts[1])) : nil
+            let value = milliseconds.map { Double($0) / 1000 } ?? parts.last.flatMap { Double($0) }
+            guard parts.count == 2, let number = value, number.isFinite else {
+                throw .usage(
+                    "--set is \"\(setting)\"; write a number or a duration, such as --set policy.launchInterval=10m"
+                )
             }
             overrides.append((String(parts[0]), number))
         }

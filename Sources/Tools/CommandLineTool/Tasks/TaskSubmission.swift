@@ -69,7 +69,7 @@ package enum TaskMoment {
     /// The moment in milliseconds since 1970.
     ///
     /// - Parameters:
-    ///   - text: a whole number and one of d, h, m and s, such as `15m`, or an instant such as `2026-11-23T17:00:00Z`.
+    ///   - text: a duration from now, such as `15m`, or an instant such as `2026-11-23T17:00:00Z`.
     ///   - now: in milliseconds since 1970.
     /// - Throws: `badUsage` for everything else.
     package static func milliseconds(_ text: String, now: Int64) throws(CommandFailure) -> Int64 {
@@ -77,20 +77,14 @@ package enum TaskMoment {
             return moment
         }
         throw .usage(
-            "--earliest-begin is \"\(text)\"; write how long from now, such as 15m (d, h, m or s), "
+            "--earliest-begin is \"\(text)\"; write how long from now, such as 15m, "
                 + "or an instant such as 2026-11-23T17:00:00Z"
         )
     }
 
     private static func fromNow(_ text: String, _ now: Int64) -> Int64? {
-        let units: [Character: Int64] = ["d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000]
-        let digits = text.dropLast()
-        guard let unit = text.last.flatMap({ units[$0] }), digits.allSatisfy({ "0123456789".contains($0) }),
-            let count = Int64(digits)
-        else { return nil }
-        let (length, isTooMuch) = count.multipliedReportingOverflow(by: unit)
-        guard !isTooMuch else { return nil }
-        let (moment, isTooLate) = now.addingReportingOverflow(length)
+        guard let duration = DurationText.milliseconds(text) else { return nil }
+        let (moment, isTooLate) = now.addingReportingOverflow(duration)
         return isTooLate ? nil : moment
     }
 

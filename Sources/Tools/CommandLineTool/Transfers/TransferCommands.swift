@@ -259,8 +259,8 @@ package enum TransferSessionCommand {
         configuration.sendsLaunchEvents = try self.flag("--launch-events", parsed)
         configuration.allowsMetered = try self.flag("--metered", parsed)
         configuration.acceptsEarlyAnswers = try self.flag("--early-answers", parsed)
-        configuration.requestTimeout = parsed.integer("--request-timeout").map { .seconds($0) }
-        configuration.resourceTimeout = parsed.integer("--resource-timeout").map { .seconds($0) }
+        configuration.requestTimeout = parsed.seconds("--request-timeout").map { .seconds($0) }
+        configuration.resourceTimeout = parsed.seconds("--resource-timeout").map { .seconds($0) }
         configuration.connectionsPerHost = parsed.integer("--connections")
         return configuration
     }

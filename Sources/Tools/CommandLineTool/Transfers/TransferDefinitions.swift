@@ -140,15 +140,15 @@ extension CommandDefinition {
             ),
             OptionDefinition(
                 "--request-timeout",
-                "SECONDS",
-                "how long a server may be silent; default: 60",
-                value: .integer(1...604_800)
+                "DURATION",
+                "how long a server may be silent; default: 1m",
+                value: .duration(1...604_800)
             ),
             OptionDefinition(
                 "--resource-timeout",
-                "SECONDS",
-                "how long a transfer is tried; default: 604800",
-                value: .integer(1...31_536_000)
+                "DURATION",
+                "how long a transfer is tried; default: 7d",
+                value: .duration(1...31_536_000)
             ),
             OptionDefinition("--connections", "N", "connections to one server; default: 6", value: .integer(1...64)),
             OptionDefinition("--remove", "", "cancel what runs, and remove the session and its files"), json, agent,

@@ -50,9 +50,9 @@ extension CommandDefinition {
             ),
             OptionDefinition(
                 "--stop-within",
-                "SECONDS",
-                "how long ending may take after the first SIGTERM or SIGINT; default: 40",
-                value: .integer(5...86_400)
+                "DURATION",
+                "the time to end after the first SIGTERM or SIGINT; default: 40s",
+                value: .duration(5...86_400)
             ),
             OptionDefinition("--system-root", "DIR", "read the machine's state below DIR instead of /; for tests"),
             OptionDefinition("--name", "NAME", "what the gateway calls this worker; default: the host's name"),
@@ -192,7 +192,7 @@ package enum WorkerCommand {
                 devices: parsed.all("--device"),
                 resources: tasks.hasGPU ? .gpu : [],
                 name: parsed.text("--name"),
-                stopLimit: parsed.integer("--stop-within").map { .seconds($0) } ?? WakeWorker.defaultStopLimit
+                stopLimit: parsed.seconds("--stop-within").map { .seconds($0) } ?? WakeWorker.defaultStopLimit
             )
         } catch {
             throw CommandFailure(error.code == .badArgument ? .badUsage : .failed, error.message)

@@ -94,11 +94,11 @@ package struct AgentKey: Sendable {
         },
         .bytes("limits.stateBytes", "bytes of all files in the state folder", 1) { $0.limits.stateBytesMax = $1 },
         .bytes("limits.fileBytes", "bytes of one file", 1) { $0.limits.fileBytesMax = $1 },
-        .seconds("untakenFor", "for how long a finished file waits to be taken, in seconds") {
+        .seconds("untakenFor", "how long a finished file waits to be taken") {
             $0.limits.untakenFor = $1
         },
-        .seconds("retry.first", "the first wait after an attempt that failed, in seconds") { $0.retry.first = $1 },
-        .seconds("retry.last", "the longest such wait, in seconds") { $0.retry.last = $1 },
+        .seconds("retry.first", "the first wait after a failed attempt") { $0.retry.first = $1 },
+        .seconds("retry.last", "the longest wait after a failed attempt") { $0.retry.last = $1 },
         .choice("log.level", "the least important line that is logged", "debug, info, warning or error") {
             $0.logLevel = $1
         },
@@ -170,10 +170,10 @@ package struct AgentKey: Sendable {
         _ summary: String,
         _ assign: @escaping @Sendable (inout AgentSettings, Int64) -> Void
     ) -> AgentKey {
-        AgentKey(name, summary, "seconds, above 0 and with three decimals at most", assign) { value in
-            guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
-                return nil
-            }
+        AgentKey(name, summary, "a number of seconds above 0, with at most three decimals, or such as \"10m\"", assign)
+        {
+            if let text = $0.text { return DurationText.milliseconds(text).flatMap { $0 > 0 ? $0 : nil } }
+            guard case .number(let number) = $0, case .exact(let milliseconds) = number.milliseconds else { return nil }
             return milliseconds > 0 ? milliseconds : nil
         }
     }
@@ -194,14 +194,16 @@ package enum AgentSettingsReader {
     /// The largest configuration file, in bytes.
     package static let fileBytesMax = 1 << 20
 
-    /// Reads the file at `path`, if any, and then `assignments`, each `KEY=VALUE`, which win.
+    /// Reads the file at `path`, if any, and then `assignments`, each `KEY=VALUE`, which win. What neither sets is as in
+    /// `base`.
     ///
     /// - Throws: every fault, those of the combination included.
     package static func read(
         file path: String?,
-        assignments: [String]
+        assignments: [String],
+        base: AgentSettings = AgentSettings()
     ) throws(AgentSettingsError) -> AgentSettings {
-        var settings = AgentSettings()
+        var settings = base
         var faults: [String] = []
         if let path { self.read(file: path, into: &settings, &faults) }
         for assignment in assignments { self.read(assignment: assignment, into: &settings, &faults) }
@@ -281,9 +283,14 @@ package enum AgentSettingsReader {
 
     private static func faults(of settings: AgentSettings) -> [String] {
         var faults: [String] = []
-        if settings.stateFolder.isEmpty { faults.append("no state folder is named; write state, or --state DIR") }
+        if settings.stateFolder.isEmpty {
+            faults.append("no state folder is named; write state or --state DIR, or set XDG_STATE_HOME or HOME")
+        }
         if settings.socketPath == nil {
-            faults.append("listen is \"\(settings.listen)\"; write unix: and an absolute path, as --listen unix:/run/x")
+            let problem = settings.listen.isEmpty ? "no socket is named" : "listen is \"\(settings.listen)\""
+            faults.append(
+                "\(problem); write unix: and an absolute path, as --listen unix:/run/x, or set XDG_RUNTIME_DIR"
+            )
         }
         if let gateway = settings.gateway, !Self.isGateway(gateway) {
             faults.append("gateway is \"\(gateway)\"; write an http or https URL, or unix: and an absolute path")

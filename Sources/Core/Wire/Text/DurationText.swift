@@ -1,0 +1,42 @@
+/// A duration as people write it: a number of seconds, or a number and one of `s`, `m`, `h` and `d`, such as `90`, `0.5`,
+/// `10m` or `1h`.
+package enum DurationText {
+    /// The requirement on a duration, for messages.
+    package static let requirement = "a number of seconds, or a number and s, m, h or d, such as 30s, 10m or 1h"
+
+    /// The longest duration, 100 years, in milliseconds: sums of a few of them stay far from overflow.
+    private static let millisecondsMax: Int64 = 3_155_760_000_000
+
+    /// Returns the duration in milliseconds; nil if `text` is no duration, has more than three decimals, or is longer
+    /// than 100 years.
+    package static func milliseconds(_ text: String) -> Int64? {
+        let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        let unit = text.last.flatMap { units[$0] }
+        let parts = (unit == nil ? text[...] : text.dropLast()).split(separator: ".", omittingEmptySubsequences: false)
+        guard let whole = parts.first.flatMap({ self.number($0, digitsMax: 10) }), parts.count <= 2 else { return nil }
+        var thousandths: Int64 = 0
+        if parts.count == 2 {
+            guard let decimals = self.number(parts[1], digitsMax: 3) else { return nil }
+            thousandths = decimals * [100, 10, 1][parts[1].count - 1]
+        }
+        let milliseconds = (whole * 1000 + thousandths) * (unit ?? 1)
+        return milliseconds <= self.millisecondsMax ? milliseconds : nil
+    }
+
+    private static func number(_ text: Substring, digitsMax: Int) -> Int64? {
+        guard 1...digitsMax ~= text.count, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
+        else { return nil }
+        return Int64(text)
+    }
+}
+
+extension JSONValue {
+    /// The value as a duration in seconds: a number, or a text such as `"10m"`; nil for any other value.
+    package var seconds: Double? {
+        switch self {
+        case .number(let number): number.double
+        case .string(let text): DurationText.milliseconds(text).map { Double($0) / 1000 }
+        case .null, .bool, .array, .object: nil
+        }
+    }
+}
