@@ -138,6 +138,20 @@ struct DiagnosisContractTests {
         #expect(contract.text(3).contains("\(takes)\"devices\":null}"), "\(contract.text(3))")
     }
 
+    @Test("A list of topics shows the busiest streams of each topic, however busy those of others are")
+    func busiest() throws {
+        let contract = try EngineContract(.all[0])
+        contract.ask { requests in
+            for stream in 1...101 { requests.subscribe(stream, slots: 1) }
+            requests.subscribe(200, topic: 1)
+        }
+        contract.ask { requests in for device in 1...101 { requests.push(1000 + device, device) } }
+        contract.ask { $0.topics(3) }
+        #expect(contract.member(3, "topics", "0", "streams", "99", "busy") == "1")
+        #expect(contract.member(3, "topics", "0", "streams", "100").isEmpty)
+        #expect(contract.member(3, "topics", "1", "streams", "0", "busy") == "0")
+    }
+
     @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)
     func ofTask(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {
