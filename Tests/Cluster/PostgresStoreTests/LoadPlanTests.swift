@@ -293,6 +293,31 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
+    @Test("A list of waiting pushes reads the devices on which one is pending, slice by slice, and no others")
+    func pending() throws {
+        try self.server.query(
+            """
+            INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
+            SELECT sha256(i::text::bytea), i % 2, 1, 1, false, '\\x01', '',
+                CASE WHEN i % 3000 < 2 THEN '\\x01ff'::bytea WHEN i % 3000 = 2 THEN '\\x01' ELSE '\\xfffe' END
+            FROM generate_series(3000, 32999) i
+            """,
+            database: self.database
+        )
+        var list = ReadPlan()
+        list.selection = .pending(topics: nil, after: nil, countMax: 1024)
+        let all = try self.rig.list(list)
+        #expect(all.devices.count == 20 && all.devices.allSatisfy { $0.derived == [1, 255] })
+        #expect(all.devices.map(\.token.hex) == all.devices.map(\.token.hex).sorted())
+        #expect(try self.rig.read(list).sliceEnd != nil, "it looks at 4,096 devices")
+        list.selection = .pending(topics: [TopicIndex(rawValue: 1)], after: nil, countMax: 1024)
+        #expect(try self.rig.list(list).devices.count == 10)
+        list.selection = .pending(topics: nil, after: all.devices[3].token, countMax: 4)
+        let page = try self.rig.list(list)
+        #expect(page.devices.map(\.token) == all.devices[4..<8].map(\.token) && page.hasMore)
+        self.rig.stop()
+    }
+
     @Test("A question that takes too long is ended, and the answer names the limit and a remedy")
     func slowQuestion() throws {
         let rig = try StoreRig(self.address, questionMilliseconds: 300)

@@ -239,6 +239,8 @@ final class StoreRig {
                 plan.selection = .withTasks(topic: topic, after: end, countMax: countMax - loaded.devices.count)
             case .inOrder(let topics, _, let countMax):
                 plan.selection = .inOrder(topics: topics, after: end, countMax: countMax - loaded.devices.count)
+            case .pending(let topics, _, let countMax):
+                plan.selection = .pending(topics: topics, after: end, countMax: countMax - loaded.devices.count)
             }
         }
     }

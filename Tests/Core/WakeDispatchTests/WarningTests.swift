@@ -131,6 +131,24 @@ struct WarningTests {
         #expect(Self.timesLeft(late) == [9999])
     }
 
+    @Test("A device whose worker is warned while a reload is judged is judged, too")
+    func judged() throws {
+        let rig = TaskDispatchTests.rig()
+        rig.subscribe(1, slots: 9, tasks: ["a", "b"])
+        rig.submit(1, "a", .processing([]))
+        rig.report(.success, try #require(rig.takeDeliveries().first?.wake))
+        rig.submit(1, "b", .processing([]))
+        rig.push(1)
+        try #require(rig.takeDeliveries().map(\.kind) == [.push])
+        rig.rig.pass(25_000)
+        _ = rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0)
+        rig.engine.reconfigure(EngineRig.openToTasks([("processingInterval", 10)]))
+        rig.conditions(1) { $0.batteryLevel = 0.5 }
+        _ = rig.dispatcher.snapshot(rig.rig.index(1))
+        #expect(Self.timesLeft(rig) == [5000])
+        #expect(rig.takeDeliveries().map(\.task?.name) == ["b"])
+    }
+
     @Test("What may launch at the very moment of a warning does")
     func launches() throws {
         let rig = TaskDispatchTests.rig([("processingWindow", 40), ("refreshFlex", 0)])

@@ -57,6 +57,33 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
+    @Test("One that was not started when its deadline came near is cancelled when it is")
+    func queued() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let (reasons, source) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
+        try worker.backgroundTask(.processing("com.a")) { _ in
+            let (never, _) = AsyncStream<Void>.makeStream()
+            for await _ in never {}
+        }
+        try worker.backgroundTask(.processing("com.b")) { context in
+            source.yield(context.expirationReason)
+            source.finish()
+        }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        let running = ["w0", "w1", "w2", "w3"]
+        for name in running { try await gateway.wake(name, "processing", #""task":"com.a""#) }
+        await Self.started("w3", worker)
+        // More than the worker has slots: a gateway's slot is free when a wake expires, whatever its handler does.
+        try await gateway.wake("w", "processing", #""task":"com.b""#, timeLeft: 30_000)
+        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":30000}"#)
+        for name in running { try await gateway.send("expired", #"{"wake":"\#(name)","reason":"operator"}"#) }
+        for await found in reasons { #expect(found == .deadline) }
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
+        try await gateway.end(worker, run)
+    }
+
     @Test("One goes on when somebody else has asked for more time, and the event of the former deadline is late")
     func extendedElsewhere() async throws {
         let gateway = try await TaskGateway()

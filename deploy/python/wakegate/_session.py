@@ -297,6 +297,8 @@ class Session:
             value = handler(wake) if _is_async(handler) else await _in_thread(handler, wake)
             if inspect.isawaitable(value):
                 wake._handling = asyncio.ensure_future(value)
+                if wake.expiring.is_set():  # Before it began, and it may clean up all the same.
+                    self._loop.call_soon(wake._handling.cancel)
                 await asyncio.wait({wake._handling})
                 value = wake._handling.result()
             return Result(value) if isinstance(wake, Push) else value is not False

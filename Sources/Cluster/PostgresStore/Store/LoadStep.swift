@@ -141,14 +141,22 @@ struct LoadStep {
         case .inOrder(let topics, let after, let countMax):
             if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
             parameters.append(Int32(clamping: countMax))
-            if let topics {
-                var numbers = PostgresArray(.int4)
-                for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
-                parameters.append(numbers)
-            }
+            if let topics { parameters.append(Self.array(topics)) }
             sender.run(topics == nil ? QuestionStatement.readInOrder : .readTopicsInOrder, parameters)
             self.parts.append(topics == nil ? .selected(countMax: countMax) : .slice(countMax: countMax))
+        case .pending(let topics, let after, let countMax):
+            if let after { parameters.append(after) } else { parameters.append([UInt8]()) }
+            parameters.append(Int32(clamping: countMax))
+            if let topics { parameters.append(Self.array(topics)) } else { parameters.appendNull() }
+            sender.run(QuestionStatement.readPending, parameters)
+            self.parts.append(.slice(countMax: countMax))
         }
+    }
+
+    private static func array(_ topics: [TopicIndex]) -> PostgresArray {
+        var numbers = PostgresArray(.int4)
+        for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
+        return numbers
     }
 
     /// The rows as they were read.

@@ -255,7 +255,7 @@ final class QuestionLink {
 
 /// The statements of the connection for questions, prepared once: each reads, and locks no row.
 enum QuestionStatement: Int, CaseIterable {
-    case standing, clock, readTokens, readTasks, readInOrder, readTopicsInOrder, count
+    case standing, clock, readTokens, readTasks, readInOrder, readTopicsInOrder, readPending, count
 
     /// The name under which it is prepared.
     var name: String { "wakegate_\(self)" }
@@ -272,6 +272,13 @@ enum QuestionStatement: Int, CaseIterable {
             Self.slice("d.has_tasks AND d.token > $2::bytea", "$1::integer IS NULL OR topic = $1", countMax: "$3")
         case .readInOrder: "\(CommitStatement.row) WHERE d.token > $1::bytea ORDER BY d.token LIMIT $2::integer"
         case .readTopicsInOrder: Self.slice("d.token > $1::bytea", "topic = ANY($3::integer[])", countMax: "$2")
+        case .readPending:
+            Self.slice(
+                "d.token > $1::bytea",
+                "is_pending AND ($3::integer[] IS NULL OR topic = ANY($3))",
+                of: "d.token, d.topic, \(Self.isPending) AS is_pending",
+                countMax: "$2"
+            )
         case .count: Self.countSQL
         }
     }
@@ -285,10 +292,16 @@ enum QuestionStatement: Int, CaseIterable {
     /// - Parameters:
     ///   - condition: of the devices that are looked at, in the order of their tokens.
     ///   - filter: the condition on the rows read.
-    private static func slice(_ condition: String, _ filter: String, countMax: String) -> String {
+    ///   - columns: of the devices that are looked at, those that the filter is about.
+    private static func slice(
+        _ condition: String,
+        _ filter: String,
+        of columns: String = "d.token, d.topic",
+        countMax: String
+    ) -> String {
         """
         WITH slice AS MATERIALIZED (
-            SELECT d.token, d.topic FROM wakegate.device d WHERE \(condition) ORDER BY d.token LIMIT \(self.sliceMax))
+            SELECT \(columns) FROM wakegate.device d WHERE \(condition) ORDER BY d.token LIMIT \(self.sliceMax))
         (\(CommitStatement.row) JOIN (
             SELECT token FROM slice WHERE \(filter) ORDER BY token OFFSET 0) s ON s.token = d.token
         ORDER BY s.token LIMIT \(countMax)::integer)
@@ -297,6 +310,10 @@ enum QuestionStatement: Int, CaseIterable {
         WHERE (SELECT count(*) FROM slice) = \(self.sliceMax) ORDER BY s.token DESC LIMIT 1)
         """
     }
+
+    /// An expression that is true for a device with a pending push. A `derived` that is too short, which no gateway
+    /// writes, says that none is pending.
+    private static let isPending = "get_bit(d.derived || '\\x0000'::bytea, \(SharedDevice.pendingBit)) = 1"
 
     private static let countSQL = """
         SELECT 0, topic, counts FROM wakegate.books WHERE $1::integer[] IS NULL OR topic = ANY($1)

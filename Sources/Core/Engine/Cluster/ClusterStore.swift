@@ -107,6 +107,8 @@ package struct ReadPlan {
         case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
         /// Devices behind this token in the order of tokens, of these topics or of any.
         case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
+        /// Devices with a pending push behind this token in the order of tokens, of these topics or of any.
+        case pending(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
     }
 
     /// Devices by their tokens, each once; tokens of no device are left out of the answer.

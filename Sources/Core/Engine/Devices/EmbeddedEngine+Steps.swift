@@ -28,9 +28,9 @@ extension EmbeddedEngine {
     ///
     /// - Returns: whether there was anything.
     package func catchUp(_ device: DeviceIndex) -> Bool {
+        let isDue = self.schedule[device].map { $0 <= self.now } ?? false
+        if isDue { self.warnIfDue(device) }
         if let moment = self.schedule[device], moment <= self.now {
-            self.warnIfDue(device)
-            guard let moment = self.schedule[device], moment <= self.now else { return true }
             self.schedule.begin(moment)
             self.settle(device)
             self.schedule.end()
@@ -38,7 +38,7 @@ extension EmbeddedEngine {
         }
         // What follows from its state may still be that of another policy.
         let record = self.devices[device]
-        guard self.schedule.isJudging, record.state.pending != nil || record.hasTasks else { return false }
+        guard self.schedule.isJudging, record.state.pending != nil || record.hasTasks else { return isDue }
         self.derive(device)
         return true
     }

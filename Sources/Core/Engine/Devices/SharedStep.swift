@@ -91,6 +91,10 @@ final class SharedStep {
 
 /// A device as a store keeps it that several gateways share.
 package struct SharedDevice: Sendable {
+    /// The bit of `derived` that is set while a push is pending: bit 0 of byte 1, as bits are counted on from the least
+    /// one of byte 0.
+    package static let pendingBit = 8
+
     package let token: DeviceToken
     /// What `DeviceRecord` stores.
     package let record: [UInt8]

@@ -162,6 +162,14 @@ extension Dispatcher {
         }
     }
 
+    /// The open streams of each topic that has some: those that hold the most wakes, if there are more than
+    /// `countMax`.
+    package func streamsByTopic(countMax: Int) -> [TopicIndex: [StreamSnapshot]] {
+        Dictionary(grouping: self.streams.all, by: \.topic).mapValues { streams in
+            streams.most(countMax) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
+        }
+    }
+
     /// What the connected streams of a topic offer, in the order of the names.
     package func resources(_ topic: TopicIndex) -> [String] { self.streams.resources(topic) }
 
@@ -393,7 +401,7 @@ package struct StreamSnapshot: Sendable {
 
 extension TaskSnapshot {
     /// The kind, name and resources that a stream must take to get this task.
-    var target: LaunchTarget {
+    package var target: LaunchTarget {
         LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }
 }

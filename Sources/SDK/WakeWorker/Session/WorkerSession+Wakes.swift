@@ -60,7 +60,7 @@ extension WorkerSession {
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
         self.queue.append(id)
         self.schedule(id)
-        self.startHandlers()
+        self.startHandlers(on: loop)
         return true
     }
 
@@ -73,13 +73,14 @@ extension WorkerSession {
     /// The most wakes in its hands.
     private var wakesMax: Int { 2 * self.request.slots + 16 }
 
-    private func startHandlers() {
+    private func startHandlers(on loop: HTTPLoop) {
         while !self.stop.isCancelled, self.runningHandlers < self.request.slots, let id = self.queue.first {
             self.queue.removeFirst()
             guard let wake = self.wakes[id], wake.machine.isQueued else { continue }
             self.wakes[id]?.machine.handlerStarted()
             self.runningHandlers += 1
             self.events.yield(.started(wake: id))
+            let isExpiring = wake.warning.map { self.deadlineNears(id, $0, on: loop) } ?? false
             self.wakes[id]?.task = Task { [thread, work = wake.work] in
                 let outcome: Outcome
                 do {
@@ -89,6 +90,7 @@ extension WorkerSession {
                 }
                 thread.submit { self.handlerEnded(id, outcome, on: $0) }
             }
+            if isExpiring { self.wakes[id]?.task?.cancel() }
         }
     }
 
@@ -101,7 +103,7 @@ extension WorkerSession {
             self.outcomeKnown(id, outcome, on: loop)
         }
         self.schedule(id)
-        self.startHandlers()
+        self.startHandlers(on: loop)
         self.settle(on: loop)
     }
 
@@ -136,22 +138,37 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts.
+    /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts. One that was
+    /// not started yet is cancelled when it is.
     func wakeExpiring(_ id: String, timeLeft: Int64, on loop: HTTPLoop) {
-        guard let wake = self.wakes[id], wake.task != nil else { return }
+        guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
         // Before any extension there is one deadline, which is believed too late by as much as the wake came late.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
         let deadline = max(loop.now + timeLeft, isFirst ? wake.machine.deadline : .min)
-        guard self.wakes[id]?.machine.deadlineNears(deadline) == true else { return }
+        let warning = Warning(deadline: deadline, end: loop.now + timeLeft)
+        if wake.machine.isQueued {
+            self.wakes[id]?.warning = warning
+        } else if self.deadlineNears(id, warning, on: loop) {
+            wake.task?.cancel()
+        }
+    }
+
+    /// Tells the handler of a wake, which runs, that the deadline is near.
+    ///
+    /// - Returns: true if the caller must cancel the handler.
+    private func deadlineNears(_ id: String, _ warning: Warning, on loop: HTTPLoop) -> Bool {
+        guard let wake = self.wakes[id], self.wakes[id]?.machine.deadlineNears(warning.deadline) == true else {
+            return false
+        }
         wake.lease.expiring(
             wake.lease.reporting == nil ? .deadline : .progress,
-            timeLeft: .milliseconds(timeLeft),
+            timeLeft: .milliseconds(max(0, warning.end - loop.now)),
             silence: .milliseconds(2 * WakeStateMachine.expirationGrace)
         )
-        wake.task?.cancel()
         wake.lease.reporting?.progress.cancel()
         self.events.yield(.expiring(wake: id))
         self.schedule(id)
+        return true
     }
 
     func wakeMoment(_ id: String, on loop: HTTPLoop) {

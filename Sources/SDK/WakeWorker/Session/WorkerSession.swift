@@ -23,10 +23,20 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var reports = ProgressStateMachine()
         /// How its handler has ended, while that waits for the last report of its progress.
         var heldOutcome: Outcome?
+        /// A warning that came before its handler was started.
+        var warning: Warning?
         /// Set if the wake is given back instead of a result.
         var release: WakeRelease?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
+    }
+
+    /// A warning that a deadline is near, in milliseconds by the thread's clock.
+    struct Warning {
+        /// The deadline, at the earliest.
+        let deadline: Int64
+        /// The moment at which the wake ends, as the gateway said it.
+        let end: Int64
     }
 
     /// What a request of this session is for, besides the stream.

@@ -63,6 +63,12 @@ extension SimulatedDatabase {
         case .withTasks(let topic, let token, let countMax):
             select(self.rows.devicesWithTasks(topic, after: token), countMax)
         case .inOrder(let topics, let token, let countMax): select(self.rows.devices(topics, after: token), countMax)
+        case .pending(let topics, let token, let countMax):
+            let (byte, bit) = SharedDevice.pendingBit.quotientAndRemainder(dividingBy: 8)
+            let found = self.rows.devices(topics, after: token).filter { token in
+                self.rows.devices[token].map { $0.device.derived[byte] & 1 << bit != 0 } ?? false
+            }
+            select(found, countMax)
         }
         return LoadedDevices(
             now: self.policyNow,

@@ -56,6 +56,13 @@ struct ListingTests {
         #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
     }
 
+    @Test("A list by the time that pushes wait reads the devices on which a push is pending, and no others")
+    func pending() {
+        let scene = self.scene()
+        _ = scene.heard { $0.devices(1) { $0.order = .waiting } }
+        #expect(scene.store.reads.isEmpty && scene.store.readsOfPending.count == 1)
+    }
+
     @Test("No more than 32 lists are unfinished: one more is refused with the limit and a remedy, until one has ended")
     func bound() throws {
         let scene = self.scene()

@@ -118,6 +118,13 @@ final class ScriptedClusterStore: ClusterStore {
         }
     }
 
+    /// The slices of devices with pending pushes that were asked for.
+    var readsOfPending: [TransactionNumber] {
+        self.requests.compactMap { request in
+            if case .read(let number, let plan) = request, case .pending = plan.selection { number } else { nil }
+        }
+    }
+
     /// The reads of these devices.
     func reads(of tokens: [DeviceToken]) -> [TransactionNumber] {
         self.requests.compactMap { request in

@@ -133,6 +133,41 @@ struct WarningContractTests {
         #expect(again.id != wake.id && contract.warnings(3).map(\.wake) == [again.id])
     }
 
+    /// A configuration with another lead, in seconds.
+    static func configuration(lead: Double) -> EngineConfiguration {
+        var configuration = EngineRig.open(EngineContract.policy + [(.expirationLead, lead)])
+        configuration.permittedTasks = .all
+        return configuration
+    }
+
+    @Test("Another lead takes effect at once, for wakes in flight, too", arguments: EngineKind.all)
+    func reload(kind: EngineKind) throws {
+        let (on, _) = try self.launched(kind, lead: 0)
+        on.pass(seconds: 5)
+        on.ask { $0.configure(Self.configuration(lead: 8)) }
+        on.pass(milliseconds: 6999)
+        #expect(on.warnings(1).isEmpty)
+        on.pass(milliseconds: 1)
+        #expect(on.warnings(1).map(\.timeLeft) == [8000])
+        let (longer, wake) = try self.launched(kind, lead: 2)
+        longer.pass(seconds: 13)
+        longer.ask { $0.configure(Self.configuration(lead: 9)) }
+        longer.pass(milliseconds: 1)
+        #expect(longer.warnings(1).map(\.wake) == [wake.id])
+        let (shorter, _) = try self.launched(kind, lead: 9)
+        shorter.pass(seconds: 10)
+        shorter.ask { $0.configure(Self.configuration(lead: 2)) }
+        shorter.pass(milliseconds: 7999)
+        #expect(shorter.warnings(1).isEmpty)
+        shorter.pass(milliseconds: 1)
+        #expect(shorter.warnings(1).map(\.timeLeft) == [2000])
+        let (off, silent) = try self.launched(kind)
+        off.pass(seconds: 10)
+        off.ask { $0.configure(Self.configuration(lead: 0)) }
+        for _ in 0..<10 { off.pass(seconds: 1) }
+        #expect(off.warnings(1).isEmpty && off.expired(1) == [silent.id])
+    }
+
     @Test("Workers are warned while the gateway drains", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
@@ -142,8 +177,42 @@ struct WarningContractTests {
     }
 }
 
-@Suite("Warnings before deadlines that another gateway moves", .timeLimit(.minutes(15)))
+@Suite("Warnings before deadlines of devices that are not in memory", .timeLimit(.minutes(15)))
 struct SharedWarningTests {
+    @Test("Another lead takes effect for a wake whose launch was not yet confirmed when it came")
+    func reload() {
+        let rig = GatewaysRig(count: 1, WarningContractTests.configuration(lead: 0))
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.database.holdCommits()
+        rig[0].step { $0.push(2, 1) }
+        for _ in 0..<3 { rig[0].step() }
+        rig[0].step { $0.configure(WarningContractTests.configuration(lead: 8)) }
+        for _ in 0..<3 { rig[0].step() }
+        #expect(rig[0].wakes.isEmpty)
+        for _ in 0..<10 {
+            rig.database.letCommitsGo()
+            rig[0].step()
+        }
+        #expect(rig[0].wakes.count == 1)
+        rig.pass(seconds: 11)
+        #expect(rig[0].warnings.isEmpty)
+        rig.pass(seconds: 1)
+        #expect(rig[0].warnings == [8000])
+    }
+
+    @Test("After a reload the rows of held wakes are read a few at a time")
+    func crowd() {
+        let rig = GatewaysRig(count: 1, WarningContractTests.configuration(lead: 2))
+        rig.ask(0) { $0.subscribe(1, slots: 3000) }
+        rig.ask(0) { requests in for device in 1...3000 { requests.push(10 + device, device) } }
+        #expect(rig[0].wakes.count == 3000)
+        rig.ask(0) { $0.configure(WarningContractTests.configuration(lead: 8)) }
+        rig.pass(seconds: 11)
+        #expect(rig[0].warnings.isEmpty)
+        rig.pass(seconds: 1)
+        #expect(rig[0].warnings.count == 3000)
+    }
+
     @Test("The gateway with the worker's stream warns before the new deadline, and not before the former one")
     func extendedElsewhere() throws {
         let rig = GatewaysRig(count: 2)

@@ -90,7 +90,7 @@ extension Workspace {
         _ webhooks: [String: WebhookStatus],
         to writer: inout JSONWriter
     ) {
-        let streams = Dictionary(grouping: self.dispatcher.streams(countMax: LiveSnapshot.streamsMax), by: \.topic)
+        let streams = self.dispatcher.streamsByTopic(countMax: LiveSnapshot.streamsMax)
         writer.key("topics")
         writer.beginArray()
         for topic in self.engine.topicSnapshots where caller.reaches(topic.name) {

@@ -311,6 +311,15 @@ struct HeldWakes {
         if moment < self.foreseen { self.warnings.insert(wake, at: moment.milliseconds) }
     }
 
+    /// Policies have changed, and with them the times of warnings: every wake is looked at again.
+    mutating func policyChanged(at now: Instant) {
+        self.warnings = MomentQueue()
+        for wake in self.wakes.keys.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
+            self.wakes[wake]?.warnAt = now
+            self.warnings.insert(wake, at: now.milliseconds)
+        }
+    }
+
     /// The next moment at which a worker may have to be warned.
     var nextWarning: Instant? { self.warnings.first.map { Instant(milliseconds: $0.moment) } }
 

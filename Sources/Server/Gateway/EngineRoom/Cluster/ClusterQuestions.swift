@@ -172,8 +172,8 @@ struct DeviceQuestions {
 struct DeviceListing {
     /// The rows of one piece.
     private static let rowsMax = 256
-    /// The rows of one piece of a list that has to read all of them.
-    private static let rowsOfAllMax = 1024
+    /// The rows of one piece of a list that has to read every device on which a push is pending.
+    private static let rowsOfPendingMax = 1024
     /// The most unfinished lists: each keeps the rows of its answer, which may be more than a thousand.
     static let countMax = 32
     /// The longest time that a list may take, in milliseconds.
@@ -221,11 +221,11 @@ struct DeviceListing {
             let only = topics.flatMap { $0.count == 1 ? $0.first : nil }
             plan.selection = .withTasks(topic: only, after: self.after, countMax: Self.rowsMax)
         case .devices(let question):
-            plan.selection = .inOrder(
-                topics: topics.map(Array.init),
-                after: self.after,
-                countMax: question.order == .token ? Self.rowsMax : Self.rowsOfAllMax
-            )
+            let topics = topics.map(Array.init)
+            plan.selection =
+                question.order == .token
+                ? .inOrder(topics: topics, after: self.after, countMax: Self.rowsMax)
+                : .pending(topics: topics, after: self.after, countMax: Self.rowsOfPendingMax)
         }
         return plan
     }

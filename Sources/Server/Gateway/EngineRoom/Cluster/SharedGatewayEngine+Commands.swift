@@ -190,6 +190,12 @@ extension SharedGatewayEngine: StoredEngine {
     func configured() {
         self.members.configured(self.configuration)
         self.beginPolicies()
+        self.held.policyChanged(at: self.clock.now)
+        // Wakes that are not durable yet would be looked at when the policy before said.
+        for transaction in self.open.values where transaction.step.isPerformed {
+            let wakes = transaction.step.launched.map(\.wake) + transaction.step.looks.map(\.wake)
+            transaction.step.looks = wakes.map { ($0, self.clock.now) }
+        }
     }
 
     /// The policies of the configuration are in force from now on; all gateways know of them.

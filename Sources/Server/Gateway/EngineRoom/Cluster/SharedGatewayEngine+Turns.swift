@@ -4,6 +4,9 @@ import Wire
 
 /// Which transactions begin.
 extension SharedGatewayEngine {
+    /// The most reads of wakes near their deadlines that are open at a time.
+    private static let warningReadsMax = 4
+
     /// Begins as many as may be open: commands and everything else take turns where there is room for few.
     func beginTransactions() {
         guard self.isAttached, self.attachment == nil else { return }
@@ -27,12 +30,7 @@ extension SharedGatewayEngine {
             self.begin(.heldWakes(self.overdueWakes), reading: plan)
             self.overdueWakes = []
         }
-        let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
-        if !expiring.isEmpty {
-            var plan = ReadPlan()
-            plan.wakes = expiring
-            self.begin(.warnings(expiring), reading: plan)
-        }
+        self.beginWarnings()
         self.beginConditions()
         self.beginDeviceQuestions()
         self.beginListing()
@@ -42,6 +40,19 @@ extension SharedGatewayEngine {
             plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
             self.begin(.sweepRead, reading: plan)
         }
+    }
+
+    /// Reads the rows of wakes whose workers may have to be warned. After a reload these are all that are held, and
+    /// they are read a few at a time.
+    private func beginWarnings() {
+        guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
+        let open = self.open.values.count { if case .warnings = $0.purpose { true } else { false } }
+        guard open < Self.warningReadsMax else { return }
+        let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
+        guard !expiring.isEmpty else { return }
+        var plan = ReadPlan()
+        plan.wakes = expiring
+        self.begin(.warnings(expiring), reading: plan)
     }
 
     /// Begins commands. Those of locked rows take turns with all others, so that neither wait for the end of the other.

@@ -5,7 +5,7 @@ import Platform
 struct LiveSnapshot: Sendable {
     /// The most topics that are listed: those with the most pushes.
     static let topicsMax = 50
-    /// The most workers' streams that are listed: those that hold the most wakes.
+    /// The most workers' streams that are listed, of all topics or of each: those that hold the most wakes.
     static let streamsMax = 100
 
     /// One topic.
