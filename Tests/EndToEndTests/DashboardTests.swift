@@ -95,6 +95,13 @@ struct DashboardTests {
         try self.play(["addresses", "hints", "older"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("All tabs of a browser share one live stream, which a hidden tab leaves to the others")
+    func tabs() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["tabs"], "http://\(gateway.admin)", push: push)
+    }
+
     @Test("What waits for all devices of a list is dropped, once their number was seen")
     func bulk() throws {
         let gateway = try RunningGateway()

@@ -56,6 +56,9 @@ static const unsigned char inspector_js[] = {
 static const unsigned char listview_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/listview.js"
 };
+static const unsigned char live_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/live.js"
+};
 static const unsigned char main_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/main.js"
 };
@@ -138,6 +141,7 @@ static const wakegate_embedded_file files[] = {
     FILE("index.html", index_html),
     FILE("inspector.js", inspector_js),
     FILE("listview.js", listview_js),
+    FILE("live.js", live_js),
     FILE("main.js", main_js),
     FILE("overview.js", overview_js),
     FILE("panels.css", panels_css),

@@ -521,6 +521,95 @@ def gone(page, watcher):
     expect(page.locator("#notice")).to_be_hidden()
 
 
+# Makes the page take itself for hidden or shown.
+SIGHT = """
+(isHidden) => {
+  Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""
+
+
+class Streams:
+    """The streams that the pages of a browser have open."""
+
+    def __init__(self, context):
+        self.open = set()
+        paths = ("/v1/live", "/v1/events")
+        context.on("request", lambda request: request.url.endswith(paths) and self.open.add(request))
+        for end in ("requestfailed", "requestfinished"):
+            context.on(end, lambda request: self.open.discard(request))
+
+    def of(self, pages):
+        """The place among the pages of each that has a stream; a page that is closed has none."""
+        return sorted(pages.index(one.frame.page) for one in self.open if one.frame.page in pages)
+
+    def settle(self, pages, count):
+        """Waits until so many are open."""
+        for _ in range(300):
+            if len(self.of(pages)) == count:
+                return
+            pages[0].wait_for_timeout(100)
+        raise AssertionError(f"not {count} streams, but those of the pages {self.of(pages)}")
+
+
+def goes_on(page):
+    """The page shows later samples."""
+    uptime = page.locator("#health dd").nth(1)
+    shown = uptime.inner_text()
+    expect(uptime).not_to_have_text(shown)
+
+
+def tabs(browser):
+    """All tabs of a browser share one stream, however tabs are closed, hidden, shown and reloaded."""
+    context = browser.new_context(reduced_motion="reduce")
+    streams, pages, watchers = Streams(context), [], []
+    for _ in range(8):
+        pages.append(context.new_page())
+        watchers.append(Watcher(pages[-1]))
+        pages[-1].goto(settings.url + "/")
+        wait_for_life(pages[-1])
+    streams.settle(pages, 1)
+    pages.pop(streams.of(pages)[0]).close()
+    for page in pages:
+        goes_on(page)
+    streams.settle(pages, 1)
+    leader = streams.of(pages)[0]
+    pages[leader].evaluate(SIGHT, True)
+    other = pages[leader - 1]
+    goes_on(other)
+    streams.settle(pages, 1)
+    if streams.of(pages) == [leader]:
+        watchers[0].note("a hidden page keeps its stream")
+    for page in pages:
+        page.evaluate(SIGHT, True)
+    streams.settle(pages, 0)
+    for page in pages:
+        page.evaluate(SIGHT, False)
+        goes_on(page)
+    streams.settle(pages, 1)
+    for turn in range(30):
+        pages[turn % 3].goto(f"{settings.url}/?{turn}", wait_until="commit", timeout=10_000)
+    for page in pages:
+        wait_for_life(page)
+    streams.settle(pages, 1)
+    events(pages, streams)
+    return [fault for watcher in watchers for fault in watcher.faults]
+
+
+def events(pages, streams):
+    """The stream of events ends when its page is hidden; the page says so when it is shown again."""
+    page = pages[0]
+    page.locator("#views a[data-view=events]").click()
+    expect(page.get_by_text("What happens from now on is shown")).to_be_visible()
+    streams.settle(pages, 2)
+    page.evaluate(SIGHT, True)
+    streams.settle(pages, 1)
+    page.evaluate(SIGHT, False)
+    expect(page.locator("#list tbody")).to_contain_text("the page was not in sight from here on")
+    streams.settle(pages, 2)
+
+
 # Kept when the page is back where it was scrolled to.
 SCROLLED_BACK = """
 () => new Promise((resolve) => {

@@ -1,6 +1,6 @@
 // Puts the page together, and keeps it in step with the gateway.
 
-import { follow, onTokenNeeded, Refusal, request } from "./api.js";
+import { onTokenNeeded, Refusal, request } from "./api.js";
 import { updateBars } from "./bars.js";
 import { updateCards } from "./cards.js";
 import { makeDeviceList } from "./devicelist.js";
@@ -9,6 +9,7 @@ import { Feed } from "./feed.js";
 import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
 import { hideInspector, showInspected, startInspector } from "./inspector.js";
+import { followLive, seen } from "./live.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
 import { makePushList } from "./pushlist.js";
 import { startRoutes } from "./route.js";
@@ -51,7 +52,6 @@ function received(event) {
   else if (loss) setNotice("The gateway was started without what is missing.", `${loss.file}: ${loss.cause}.`);
   else setNotice(null);
   for (const series of spans) series.append(event);
-  if (document.hidden) return;
   suggestTopics(event.topics.listed.map(({ topic }) => topic));
   if (!byID("live").hidden) showOverview(event);
 }
@@ -81,11 +81,13 @@ async function keepFollowing() {
   const pauses = [500, 1000, 2000, 3000];
   for (let failures = 0; ; failures += 1) {
     let refusal = null;
+    await seen();
     try {
       await fill();
-      await follow("/v1/live", { silence: 6000 }, received, () => {
+      const isEnded = await followLive(received, () => {
         failures = 0;
       });
+      if (!isEnded) continue;
     } catch (error) {
       if (error instanceof Refusal) refusal = error;
     }
@@ -159,8 +161,5 @@ startViews();
 byID("span").addEventListener("change", (event) => {
   shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];
   updateCharts(shown);
-});
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && latest) received(latest);
 });
 keepFollowing();
