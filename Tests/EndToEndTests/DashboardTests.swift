@@ -102,6 +102,14 @@ struct DashboardTests {
         try self.play(["tabs"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("On a phone holds and refusals come first, and each row of a table is a card that begins with its reason")
+    func narrow() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        #expect(try gateway.push("0123" + self.device.dropFirst(4), topic: self.topic).status == 200)
+        try self.play(["narrow"], "http://\(gateway.admin)", push: push)
+    }
+
     @Test("What waits for all devices of a list is dropped, once their number was seen")
     func bulk() throws {
         let gateway = try RunningGateway()

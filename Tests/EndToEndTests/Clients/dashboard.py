@@ -674,6 +674,7 @@ def uncovered(page, watcher, place):
 def hints(page, watcher):
     """Where a table is wider than the page, it says that it scrolls; where it is not, it says nothing."""
     scroller = page.locator("#topics .scroller")
+    page.set_viewport_size({"width": 700, "height": 900})
     expect(scroller.locator(".scroll-hint")).to_be_visible()
     expect(scroller).to_have_class(re.compile("more-right"))
     scroller.locator(".scroll").evaluate("(node) => node.scrollTo(10000, 0)")
@@ -681,6 +682,51 @@ def hints(page, watcher):
     expect(scroller).not_to_have_class(re.compile("more-right"))
     page.set_viewport_size({"width": 1400, "height": 900})
     expect(scroller.locator(".scroll-hint")).to_be_hidden()
+
+
+# What is wrong with the cards that tables are shown as, the reason first and no column out of the window.
+CARDS = """
+(() => {
+  const faults = [];
+  for (const table of document.querySelectorAll("table.rows")) {
+    if (!table.checkVisibility()) continue;
+    const scroll = table.closest(".scroll");
+    if (scroll.scrollWidth > scroll.clientWidth) faults.push(`${scroll.ariaLabel} is wider than the window`);
+    for (const row of table.tBodies[0].rows) {
+      const shown = [...row.cells].filter((cell) => cell.checkVisibility());
+      const tops = shown.map((cell) => cell.getBoundingClientRect().top);
+      const reason = row.querySelector(".reason");
+      const first = reason?.checkVisibility() ? reason : row.querySelector("th");
+      if (tops[shown.indexOf(first)] !== Math.min(...tops)) faults.push(`${scroll.ariaLabel} begins with another cell`);
+      for (const cell of row.querySelectorAll("td")) {
+        if (!cell.dataset.label) faults.push(`${scroll.ariaLabel} has a cell without a name`);
+      }
+    }
+  }
+  return faults;
+})()
+"""
+
+
+@scene(**PHONE)
+def narrow(page, watcher):
+    """Holds and refusals stand below the tiles, and each row of a table is a card on a phone."""
+    panels = [one.get_attribute("aria-labelledby") for one in page.locator("#tiles + .columns > section").all()]
+    if panels != ["holds-title", "refused-title", "results-title"]:
+        watcher.note(f"below the tiles are {panels}")
+    expect(page.locator("#topics .scroll-hint")).to_be_hidden()
+    found = {"": "#topics", "devices": "#list", "pushes": "#list", "workers": "#list"}
+    for view, host in found.items():
+        page.evaluate(f"location.hash = '#/{view}'")
+        expect(page.locator(f"{host} tbody tr").first).to_be_visible()
+        watcher.faults += [f"#/{view}: {fault}" for fault in page.evaluate(CARDS)]
+        check(page, watcher, f"narrow-{view or 'overview'}")
+    heads = page.locator("#list thead")
+    if heads.bounding_box()["height"] > 1:
+        watcher.note("a card stands below the heads of columns")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    if heads.bounding_box()["height"] < 10:
+        watcher.note("a wide table has no heads")
 
 
 @scene(wait=None, expected=("status of 404",))

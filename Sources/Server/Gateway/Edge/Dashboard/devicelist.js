@@ -33,7 +33,7 @@ export function makeDeviceList() {
       sort: { label: "Order", input: choice([["", "by token"], ["waiting", "longest waiting first"]]) },
     },
     columns: ["Device", "Topic", "State", "Held", "May launch", "Last launch", "Coalesced", "Waits since"],
-    starts: ["Topic", "State", "Held"],
+    starts: ["Topic", "State", "Held"], reason: "Held",
   });
   view.node.insertBefore(actions.outcome, view.host);
   return view;

@@ -150,6 +150,6 @@ export class Feed {
     if (this.rows.length === 0) return fill(this.host, empty("Nothing has happened yet since this was opened."));
     if (!this.host.querySelector("table")) fill(this.host);
     table(this.host, "Table of events", ["Time", "Event", "What", "Device", "Topic", "Push"], this.rows.map(row),
-      ["Event", "What", "Device", "Topic", "Push"]);
+      ["Event", "What", "Device", "Topic", "Push"], "What");
   }
 }

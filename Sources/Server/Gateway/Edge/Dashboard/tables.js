@@ -114,8 +114,9 @@ function updateWorkers(event) {
         cell(count(worker.wakes)),
         cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
         el("td", { class: "start" }, takes(worker.takes)),
-        el("td", worker.reason ? { title: worker.reason } : {}, badge(text, ink)));
-    }));
+        el("td", worker.reason ? { class: "words" } : {}, badge(text, ink),
+          worker.reason ? el("p", { class: "hint" }, worker.reason) : null));
+    }), ["Topic", "Takes"], "State");
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
 }
 
