@@ -729,6 +729,33 @@ def narrow(page, watcher):
         watcher.note("a wide table has no heads")
 
 
+@scene(wait=wait_for_life)
+def held(page, watcher):
+    """Tile, bars, topics, lists and devices agree on how many devices are held, and by which hold."""
+    counts = {hold: number for hold, number in ask("GET", "/v1/stats")["devices"]["held"].items() if number > 0}
+    total = sum(counts.values())
+    expect(page.locator(".tile", has_text="Waiting")).to_contain_text(f"{total} held back")
+    every = page.locator("#holds-all a")
+    expect(every).to_have_text(f"{total} devices")
+    expect(page.locator("#topics td[data-label=Held]")).to_have_text(str(total))
+    expect(page.locator("#holds li")).to_have_count(len(counts))
+    addresses = {every.get_attribute("href"): total}
+    for bar in page.locator("#holds li").all():
+        hold = bar.locator("a").get_attribute("href")
+        addresses[hold] = counts.pop(hold.split("hold=")[1])
+        if bar.locator(".count").evaluate("(node) => node.firstChild.data") != str(addresses[hold]):
+            watcher.note(f"the bar of {hold} is not as the statistics")
+    waiting = page.locator("#topics td[data-label=Waiting]")
+    addresses[waiting.locator("a").get_attribute("href")] = int(waiting.inner_text())
+    for address, number in addresses.items():
+        page.evaluate(f"location.hash = '{address}'")
+        expect(page.get_by_text(f"{number} on this page, the last.")).to_be_visible()
+        expect(page.locator("#list tbody tr")).to_have_count(number)
+    page.evaluate(f"location.hash = '#/device/{settings.device}'")
+    expect(page.locator(".facts div", has_text="Held back")).to_have_text("Held backNo network")
+    check(page, watcher, "held-device")
+
+
 @scene(wait=None, expected=("status of 404",))
 def older(page, watcher):
     """A gateway without the routes of lists, events and actions: one sentence says so, and the rest works."""

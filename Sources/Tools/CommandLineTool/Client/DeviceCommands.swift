@@ -306,7 +306,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
-            OptionDefinition("--hold", "CODE", "those whose push this hold keeps back", words: DeviceListCommand.holds),
+            OptionDefinition("--hold", "CODE", "those whose push this hold decides on", words: DeviceListCommand.holds),
             OptionDefinition(
                 "--sort",
                 "ORDER",
@@ -323,7 +323,8 @@ extension CommandDefinition {
             states:
               pending   a push waits for its time
               inFlight  a wake is on its way, or being handled
-              held      a push waits, and a hold keeps it back: `wakegate stats --device TOKEN` says why
+              held      a push waits and a hold keeps it back, also behind a wake in flight, as `wakegate stats` counts:
+                        `wakegate stats --device TOKEN` says why
               idle      nothing waits
             """
         ],

@@ -120,6 +120,44 @@ struct DeviceListContractTests {
         #expect(contract.member(900, "devices", "0", "held", "0").isEmpty)
     }
 
+    @Test("Statistics and lists count the same devices as held, by the same holds", arguments: EngineKind.all)
+    func held(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1, slots: 1)
+            for device in 1...6 { $0.register(10 + device, device, topic: device == 6 ? 1 : 0) }
+        }
+        contract.ask {
+            $0.pause(20, topic: 1)
+            $0.push(30, 1)
+        }
+        // The first has a wake in flight, behind which a push waits without a network. Two holds keep back the second,
+        // one the third, the lack of a slot the fourth, a pause the sixth; nothing waits on the fifth.
+        contract.ask {
+            for device in [1, 2] { $0.conditions(40 + device, device) { $0.network = false } }
+            for device in [2, 3, 6] {
+                $0.conditions(50 + device, device) {
+                    $0.batteryLevel = 0.02
+                    $0.charging = false
+                }
+            }
+            for device in [1, 2, 3, 4, 6] { $0.push(60 + device, device, topic: device == 6 ? 1 : 0) }
+        }
+        contract.ask { $0.statistics(80) }
+        let holds: [(hold: Hold, devices: [Int])] = [
+            (.network, [1, 2]), (.battery, [3]), (.worker, [4]), (.paused, [6]), (.thermal, []),
+        ]
+        for (place, (hold, devices)) in holds.enumerated() {
+            let count = contract.member(80, "devices", "held", "\(hold.name)")
+            #expect((Int(count) ?? 0) == devices.count, "\(hold.name)")
+            let listed = try self.list(contract, 100 + place * 10) { $0.hold = hold }
+            #expect(Set(listed.compactMap { Int($0.prefix { $0 != " " }) }) == Set(devices), "\(hold.name)")
+        }
+        let held = ["1 inFlight", "2 held", "3 held", "4 held", "6 held"]
+        #expect(Set(try self.list(contract, 200) { $0.state = .held }) == Set(held))
+        #expect(try self.list(contract, 210) { $0.state = .inFlight } == ["1 inFlight"])
+    }
+
     @Test("Where a page ends, a caller of a topic is told no device of another", arguments: EngineKind.all)
     func foreignEnds(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

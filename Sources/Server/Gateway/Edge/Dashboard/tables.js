@@ -73,7 +73,7 @@ function updateTopics(event) {
       el("td", {}, link(address("pushes", "", { topic: topic.topic }), shown(rates, 0),
         { title: `Pushes of ${topic.topic}` })),
       cell(shown(rates, 1)), cell(topic.launched > 0 ? rate(ended / topic.launched) : "–"),
-      counted(topic.pending, devices({ state: "pending" }), `Devices of ${topic.topic} whose push waits for its time`),
+      counted(topic.pending, devices({ sort: "waiting" }), `Devices of ${topic.topic} with a pending push`),
       counted(topic.held, devices({ state: "held" }), `Devices of ${topic.topic} that are held back`),
       counted(topic.waiting, devices({ hold: "worker" }), `Devices of ${topic.topic} without a free slot`,
         topic.waiting > 0 ? late : {}), slots(topic.busy, topic.slots),
