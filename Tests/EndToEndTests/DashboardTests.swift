@@ -141,6 +141,15 @@ struct DashboardTests {
         try self.play(["held"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("First digits find a device, an address without anything says so, and what destroys is red")
+    func finds() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        #expect(try gateway.push(self.device.dropLast(2) + "00", topic: self.topic).status == 200)
+        #expect(try gateway.push("0badcafe01" + self.device.dropFirst(10), topic: self.topic).status == 200)
+        try self.play(["finds"], "http://\(gateway.admin)", push: push)
+    }
+
     @Test("What waits for all devices of a list is dropped, once their number was seen")
     func bulk() throws {
         let gateway = try RunningGateway()

@@ -119,6 +119,9 @@ static const unsigned char whatif_js[] = {
 static const unsigned char words_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/words.js"
 };
+static const unsigned char workerlist_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/workerlist.js"
+};
 
 #define FILE(name, bytes) {name, bytes, sizeof bytes}
 
@@ -162,6 +165,7 @@ static const wakegate_embedded_file files[] = {
     FILE("waiting.js", waiting_js),
     FILE("whatif.js", whatif_js),
     FILE("words.js", words_js),
+    FILE("workerlist.js", workerlist_js),
 };
 
 const wakegate_embedded_file *const wakegate_dashboard_files = files;

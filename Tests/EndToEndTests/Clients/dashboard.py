@@ -170,7 +170,7 @@ def controls(page, watcher):
     expect(page.locator("#main")).to_be_focused()
     search(page)
     device(page)
-    for name in ("devices", "pushes", "events", "overview"):
+    for name in ("devices", "pushes", "workers", "events", "overview"):
         use(page.locator(f"#views a[data-view={name}]"))
         expect(page.locator("#views a[aria-current]")).to_have_text(re.compile(name, re.IGNORECASE))
     expect(page.locator("#live")).to_be_visible()
@@ -432,8 +432,9 @@ def cards(browser):
 def pages(browser):
     """Every view, wide and on a phone, in light and in dark: nothing is cut, and all of it can be read."""
     faults = []
-    shown = {"devices": "#devices-title", "pushes": "#pushes-title", "events": "#events-title",
-             f"device/{settings.device}": "#inspector-title", "find/nonsense": "#inspector-title"}
+    shown = {"devices": "#devices-title", "pushes": "#pushes-title", "workers": "#all-workers-title",
+             "events": "#events-title", f"device/{settings.device}": "#inspector-title",
+             "find/nonsense": "#inspector-title", "no/such/view": "#inspector-title"}
     if settings.push:
         shown[f"push/{settings.push}"] = "#inspector-title"
     for scheme, width, height in SIZES:
@@ -654,6 +655,9 @@ def addresses(page, watcher):
     page.evaluate("location.hash = '#/find/nonsense'")
     expect(title).to_have_text("That is neither a device token nor an apns-id")
     page.evaluate("location.hash = '#/no/such/view'")
+    expect(page.get_by_text("This dashboard has nothing at the address #/no/such/view.")).to_be_visible()
+    expect(page.locator("#live")).to_be_hidden()
+    page.get_by_role("button", name="Close").click()
     expect(page.locator("#live")).to_be_visible()
     # What stands in an address is text, whatever it is.
     page.evaluate("location.hash = '#/devices?topic=' + encodeURIComponent('<img src=x onerror=alert(1)>')")
@@ -754,6 +758,86 @@ def held(page, watcher):
     page.evaluate(f"location.hash = '#/device/{settings.device}'")
     expect(page.locator(".facts div", has_text="Held back")).to_have_text("Held backNo network")
     check(page, watcher, "held-device")
+
+
+@scene(expected=("status of 404",))
+def finds(page, watcher):
+    """First digits lead to a device or a list, a topic leads to its workers, and unknown addresses say so."""
+    query, title = page.locator("#query"), page.locator("#inspector-title")
+    page.locator("#views a[data-view=devices]").click()
+    shown = page.locator("#list tbody th a").first.inner_text()
+    query.fill(shown.rstrip("…").upper())
+    query.press("Enter")
+    expect(title).to_contain_text("Device of")
+    if not page.url.startswith(f"{settings.url}/#/device/{shown.rstrip('…')}"):
+        watcher.note(f"{shown} led to {page.url}")
+    page.go_back()
+    expect(page.locator("#devices-title")).to_be_visible()
+    # Two devices are alike in their first digits.
+    query.fill(settings.device[:12])
+    query.press("Enter")
+    expect(page.get_by_label("Token begins with")).to_have_value(settings.device[:12])
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    query.fill("0123456789")
+    query.press("Enter")
+    expect(page.get_by_text("No registered device has a token that begins with 0123456789.")).to_be_visible()
+    check(page, watcher, "finds-nothing")
+    page.evaluate("location.hash = '#/device/' + 'ab'.repeat(32)")
+    expect(title).to_have_text("Not found")
+    page.evaluate("location.hash = '#/'")
+    workers(page, watcher)
+    destructive(page, watcher)
+
+
+def workers(page, watcher):
+    page.locator("#topics td[data-label=Workers] a").click()
+    rows = page.locator("#list tbody tr")
+    expect(rows).to_have_count(1)
+    expect(page.get_by_text("1 of 1 workers of this gateway.")).to_be_visible()
+    expect(page.locator("#workers-topic")).to_have_value("com.example.dashboard")
+    check(page, watcher, "workers")
+    page.get_by_label("Name contains").fill("no such worker")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No listed worker is like that.")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(rows).to_have_count(1)
+    page.locator("#workers-state").select_option("stalled")
+    expect(rows).to_have_count(0)
+
+
+# The visible red buttons.
+RED = """
+(() => {
+  const red = document.createElement("span");
+  red.style.color = "var(--bad)";
+  document.body.append(red);
+  const of = (node, style) => getComputedStyle(node)[style];
+  const found = [...document.querySelectorAll("button")].filter((node) => node.checkVisibility()
+    && (of(node, "color") === of(red, "color") || of(node, "backgroundColor") === of(red, "color")));
+  red.remove();
+  return found.map((node) => node.textContent);
+})()
+"""
+
+
+def destructive(page, watcher):
+    """Buttons that end a wake or discard a push are red, also in dialogs; no others are."""
+    def expect_red(*names):
+        if page.evaluate(RED) != list(names):
+            watcher.note(f"at {page.url} are red {page.evaluate(RED)}")
+
+    page.evaluate("location.hash = '#/devices'")
+    expect(page.locator("#list tbody tr").first).to_be_visible()
+    expect_red("Drop…", "Expire…")
+    page.get_by_role("button", name="Drop…").click()
+    confirm = page.get_by_role("button", name=re.compile("^Drop what waits"))
+    expect(confirm).to_be_visible()
+    expect_red("Drop…", "Expire…", confirm.inner_text())
+    check(page, watcher, "destructive-dialog")
+    page.keyboard.press("Escape")
+    page.evaluate(f"location.hash = '#/device/{settings.device}'")
+    expect(page.get_by_role("button", name="Drop waiting push")).to_be_visible()
+    expect_red("Simulate expiration", "Drop waiting push")
 
 
 @scene(wait=None, expected=("status of 404",))

@@ -328,13 +328,17 @@ package struct DeviceFilter: Hashable, Sendable {
     package var state: State?
     /// The deciding hold of the pending push, under which statistics count the device.
     package var hold: Hold?
+    /// The first digits of the token.
+    package var prefix: TokenPrefix?
 
-    package init(state: State?, hold: Hold?) {
+    package init(state: State?, hold: Hold?, prefix: TokenPrefix? = nil) {
         self.state = state
         self.hold = hold
+        self.prefix = prefix
     }
 
     package func takes(_ device: DeviceSnapshot) -> Bool {
+        if let prefix, !prefix.begins(device.token) { return false }
         if let state, state == .held ? device.held.isEmpty : state != device.pushState { return false }
         return self.hold.map { device.held.first == $0 } ?? true
     }

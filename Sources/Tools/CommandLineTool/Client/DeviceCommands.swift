@@ -302,11 +302,12 @@ package enum DeviceActions {
 extension CommandDefinition {
     package static let deviceList = CommandDefinition(
         "device list",
-        "list devices, by topic, state and hold",
+        "list devices, by topic, state, hold and token prefix",
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
             OptionDefinition("--hold", "CODE", "those whose push this hold decides on", words: DeviceListCommand.holds),
+            OptionDefinition("--prefix", "DIGITS", "those whose tokens begin with these hexadecimal digits"),
             OptionDefinition(
                 "--sort",
                 "ORDER",
@@ -350,7 +351,7 @@ package enum DeviceListCommand {
 
     /// The path of a page.
     package static func path(_ parsed: ParsedCommand, limit: Int, after: String?) -> String {
-        let query = ListPages.query(parsed, ["topic", "state", "hold", "sort"], limit: limit, after: after)
+        let query = ListPages.query(parsed, ["topic", "state", "hold", "prefix", "sort"], limit: limit, after: after)
         return "/v1/devices?\(query.joined(separator: "&"))"
     }
 

@@ -158,6 +158,47 @@ struct DeviceListContractTests {
         #expect(try self.list(contract, 210) { $0.state = .inFlight } == ["1 inFlight"])
     }
 
+    @Test("A list of tokens with a common prefix is whole, and ends after them", arguments: EngineKind.all)
+    func prefixes(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { for device in 1...20 { $0.register(100 + device, device, topic: device % 2) } }
+        let all = Self.inOrder(1...20)
+        for (place, device) in [all[0], all[7], all[19]].enumerated() {
+            let hex = EngineRig.token(device).hex
+            for (turn, count) in [1, 15, 16, 17, hex.utf8.count].enumerated() {
+                let prefix = hex.prefix(count).uppercased()
+                let alike = all.filter { EngineRig.token($0).hex.hasPrefix(hex.prefix(count)) }
+                for limit in [1, 100] {
+                    let from = 1000 + place * 2000 + turn * 200 + limit
+                    let found = try self.list(contract, from) {
+                        $0.prefix = prefix.withByteView { TokenPrefix(hex: $0) }
+                        $0.limit = limit
+                    }
+                    #expect(found == alike.map { "\($0) idle" }, "\(prefix)")
+                }
+            }
+        }
+        let hex = EngineRig.token(all[7]).hex
+        let prefix = String(hex.prefix(16)).withByteView { TokenPrefix(hex: $0) }
+        let other = try Caller.ofTopics([(all[7] + 1) % 2])
+        #expect(try self.list(contract, 8000, other) { $0.prefix = prefix } == [], "of another topic")
+        contract.ask { $0.push(9000, all[7], topic: all[7] % 2) }
+        contract.ask { $0.push(9001, all[8], topic: all[8] % 2) }
+        let waiting = try self.list(contract, 9010) { ($0.prefix, $0.order) = (prefix, .waiting) }
+        #expect(waiting == ["\(all[7]) held"])
+        contract.ask { $0.devices(9020) { ($0.prefix, $0.limit) = (prefix, 1) } }
+        #expect(contract.member(9020, "next") == EngineRig.token(all[7]).hex)
+        contract.ask { $0.devices(9030) { ($0.prefix, $0.limit, $0.after) = (prefix, 1, EngineRig.token(all[7])) } }
+        #expect(contract.member(9030, "next") == "null" && contract.member(9030, "devices", "0").isEmpty)
+    }
+
+    @Test("A prefix is of hexadecimal digits of either case alone", arguments: ["", "g", "0x", "0 ", "é"])
+    func prefixDigits(text: String) {
+        #expect(text.withByteView { TokenPrefix(hex: $0) } == nil)
+        #expect(String(repeating: "a", count: 201).withByteView { TokenPrefix(hex: $0) } == nil)
+        #expect("aBc".withByteView { TokenPrefix(hex: $0) } != nil)
+    }
+
     @Test("Where a page ends, a caller of a topic is told no device of another", arguments: EngineKind.all)
     func foreignEnds(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

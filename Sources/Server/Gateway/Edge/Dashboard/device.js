@@ -33,6 +33,7 @@ export class DevicePanel {
     this.outcome = el("p", { class: "hint", role: "status" });
     this.launch = this.button("Simulate launch", "simulate-launch", "A wake is on its way to a worker.");
     this.expire = this.button("Simulate expiration", "simulate-expiration", "The wake was ended as expired.");
+    this.expire.classList.add("danger");
     this.why = el("p", { class: "why" });
     this.clock = el("p", { class: "clock", role: "timer" });
     this.clockTitle = el("p", { class: "muted" });

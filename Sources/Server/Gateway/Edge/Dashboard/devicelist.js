@@ -27,6 +27,8 @@ export function makeDeviceList() {
     none: "No device is like that.",
     filters: {
       topic: { label: "Topic", input: topicInput() },
+      prefix: { label: "Token begins with", input: el("input", { type: "search", autocomplete: "off",
+        autocapitalize: "off", spellcheck: "false", placeholder: "any digits" }) },
       state: { label: "State", input: choice([["", "every"],
         ...Object.entries(stateNames).map(([state, [text]]) => [state, text])]) },
       hold: { label: "Hold", input: choice([["", "any or none"], ...Object.entries(holdNames)]) },

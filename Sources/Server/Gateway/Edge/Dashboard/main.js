@@ -8,7 +8,7 @@ import { byID, el, setText } from "./dom.js";
 import { Feed } from "./feed.js";
 import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
-import { hideInspector, showInspected, startInspector } from "./inspector.js";
+import { hideInspector, showInspected, showUnknown, startInspector } from "./inspector.js";
 import { followLive, seen } from "./live.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
 import { makePushList } from "./pushlist.js";
@@ -18,16 +18,18 @@ import { suggestTopics } from "./table.js";
 import { updateTables } from "./tables.js";
 import { startTasks, updateTasks } from "./tasktable.js";
 import { startTheme } from "./theme.js";
+import { WorkerList } from "./workerlist.js";
 
 const spans = [[1, 300], [10, 360], [300, 288]].map(([every, countMax]) => new Series(every, countMax));
 let shown = spans[0];
+const workers = new WorkerList();
 let latest = null;
 
 const titles = {
   device: (token) => `Device ${token.slice(0, 10)}… · WakeGate`,
   push: (id) => `Push ${id.slice(0, 8)}… · WakeGate`,
   find: () => "Search · WakeGate", devices: () => "Devices · WakeGate", pushes: () => "Pushes · WakeGate",
-  events: () => "Events · WakeGate",
+  workers: () => "Workers · WakeGate", events: () => "Events · WakeGate", unknown: () => "Not found · WakeGate",
 };
 const words = { ready: "Ready", draining: "Shutting down", failed: "Takes nothing: storing failed" };
 
@@ -53,6 +55,7 @@ function received(event) {
   else setNotice(null);
   for (const series of spans) series.append(event);
   suggestTopics(event.topics.listed.map(({ topic }) => topic));
+  workers.update(event);
   if (!byID("live").hidden) showOverview(event);
 }
 
@@ -120,7 +123,7 @@ function startTokens() {
 
 // Shows what the address says, and nothing else.
 function startViews() {
-  const lists = { devices: makeDeviceList(), pushes: makePushList(), events: new Feed() };
+  const lists = { devices: makeDeviceList(), pushes: makePushList(), workers, events: new Feed() };
   let list = null;
   startRoutes(async ({ view, what, filters }) => {
     const next = lists[view] ?? null;
@@ -137,6 +140,7 @@ function startViews() {
     document.title = titles[view]?.(what) ?? "WakeGate";
     if (view === "overview" && latest) showOverview(latest);
     if (next) await next.show(filters);
+    else if (view === "unknown") showUnknown(what);
     else if (view !== "overview") await showInspected(what);
   });
 }
