@@ -95,6 +95,61 @@ struct DashboardTests {
         try self.play(["addresses", "hints", "older"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("All tabs of a browser share one live stream, which a hidden tab leaves to the others")
+    func tabs() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        try self.play(["tabs"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("On a phone holds and refusals come first, and each row of a table is a card that begins with its reason")
+    func narrow() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        #expect(try gateway.push("0123" + self.device.dropFirst(4), topic: self.topic).status == 200)
+        try self.play(["narrow"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("Tile, lists, devices, statistics and the command line agree on which devices are held")
+    func held() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        func report(_ device: String, _ conditions: String) throws {
+            let answer = try gateway.edge("/v1/devices/\(device)/conditions", "-X", "PATCH", "-d", conditions)
+            #expect(answer.status == 200)
+        }
+        // A push waits behind the wake in flight, on a device without network; two holds keep back the next device, one
+        // another. Three devices get the slots that are left, and two get none.
+        try report(self.device, #"{"network":false}"#)
+        for number in 1...7 {
+            let device = "0\(number)" + self.device.dropFirst(2)
+            let registration = #"{"token":"\#(device)"}"#
+            #expect(try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
+            if number == 1 { try report(device, #"{"network":false,"batteryLevel":0.01,"charging":false}"#) }
+            if number == 2 { try report(device, #"{"batteryLevel":0.01,"charging":false}"#) }
+            #expect(try gateway.push(device, topic: self.topic).status == 200)
+        }
+        let stats = try gateway.stats()
+        #expect(stats.integer("devices", "held", "network") == 2 && stats.integer("devices", "held", "battery") == 1)
+        #expect(stats.integer("devices", "held", "worker") == 2)
+        let shown = try gateway.wakegate("stats").output
+        #expect(shown.contains(/\n  held +5 \(/), "\(shown)")
+        for (option, value, count) in [("--state", "held", 5), ("--hold", "network", 2), ("--hold", "battery", 1)] {
+            let list = try gateway.wakegate("device", "list", option, value).output
+            #expect(list.split(separator: "\n").count == count + 1, "\(value): \(list)")
+        }
+        try self.play(["held"], "http://\(gateway.admin)", push: push)
+    }
+
+    @Test("First digits find a device, an address without anything says so, and what destroys is red")
+    func finds() throws {
+        let (gateway, worker, push) = try self.gatewayAtWork()
+        defer { withExtendedLifetime(worker) {} }
+        #expect(try gateway.push(self.device.dropLast(2) + "00", topic: self.topic).status == 200)
+        #expect(try gateway.push("0badcafe01" + self.device.dropFirst(10), topic: self.topic).status == 200)
+        try self.play(["finds"], "http://\(gateway.admin)", push: push)
+    }
+
     @Test("What waits for all devices of a list is dropped, once their number was seen")
     func bulk() throws {
         let gateway = try RunningGateway()

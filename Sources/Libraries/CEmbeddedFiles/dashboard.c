@@ -56,6 +56,9 @@ static const unsigned char inspector_js[] = {
 static const unsigned char listview_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/listview.js"
 };
+static const unsigned char live_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/live.js"
+};
 static const unsigned char main_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/main.js"
 };
@@ -116,6 +119,9 @@ static const unsigned char whatif_js[] = {
 static const unsigned char words_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/words.js"
 };
+static const unsigned char workerlist_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/workerlist.js"
+};
 
 #define FILE(name, bytes) {name, bytes, sizeof bytes}
 
@@ -138,6 +144,7 @@ static const wakegate_embedded_file files[] = {
     FILE("index.html", index_html),
     FILE("inspector.js", inspector_js),
     FILE("listview.js", listview_js),
+    FILE("live.js", live_js),
     FILE("main.js", main_js),
     FILE("overview.js", overview_js),
     FILE("panels.css", panels_css),
@@ -158,6 +165,7 @@ static const wakegate_embedded_file files[] = {
     FILE("waiting.js", waiting_js),
     FILE("whatif.js", whatif_js),
     FILE("words.js", words_js),
+    FILE("workerlist.js", workerlist_js),
 };
 
 const wakegate_embedded_file *const wakegate_dashboard_files = files;

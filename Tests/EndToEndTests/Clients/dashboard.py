@@ -170,7 +170,7 @@ def controls(page, watcher):
     expect(page.locator("#main")).to_be_focused()
     search(page)
     device(page)
-    for name in ("devices", "pushes", "events", "overview"):
+    for name in ("devices", "pushes", "workers", "events", "overview"):
         use(page.locator(f"#views a[data-view={name}]"))
         expect(page.locator("#views a[aria-current]")).to_have_text(re.compile(name, re.IGNORECASE))
     expect(page.locator("#live")).to_be_visible()
@@ -432,8 +432,9 @@ def cards(browser):
 def pages(browser):
     """Every view, wide and on a phone, in light and in dark: nothing is cut, and all of it can be read."""
     faults = []
-    shown = {"devices": "#devices-title", "pushes": "#pushes-title", "events": "#events-title",
-             f"device/{settings.device}": "#inspector-title", "find/nonsense": "#inspector-title"}
+    shown = {"devices": "#devices-title", "pushes": "#pushes-title", "workers": "#all-workers-title",
+             "events": "#events-title", f"device/{settings.device}": "#inspector-title",
+             "find/nonsense": "#inspector-title", "no/such/view": "#inspector-title"}
     if settings.push:
         shown[f"push/{settings.push}"] = "#inspector-title"
     for scheme, width, height in SIZES:
@@ -521,6 +522,95 @@ def gone(page, watcher):
     expect(page.locator("#notice")).to_be_hidden()
 
 
+# Makes the page take itself for hidden or shown.
+SIGHT = """
+(isHidden) => {
+  Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+"""
+
+
+class Streams:
+    """The streams that the pages of a browser have open."""
+
+    def __init__(self, context):
+        self.open = set()
+        paths = ("/v1/live", "/v1/events")
+        context.on("request", lambda request: request.url.endswith(paths) and self.open.add(request))
+        for end in ("requestfailed", "requestfinished"):
+            context.on(end, lambda request: self.open.discard(request))
+
+    def of(self, pages):
+        """The place among the pages of each that has a stream; a page that is closed has none."""
+        return sorted(pages.index(one.frame.page) for one in self.open if one.frame.page in pages)
+
+    def settle(self, pages, count):
+        """Waits until so many are open."""
+        for _ in range(300):
+            if len(self.of(pages)) == count:
+                return
+            pages[0].wait_for_timeout(100)
+        raise AssertionError(f"not {count} streams, but those of the pages {self.of(pages)}")
+
+
+def goes_on(page):
+    """The page shows later samples."""
+    uptime = page.locator("#health dd").nth(1)
+    shown = uptime.inner_text()
+    expect(uptime).not_to_have_text(shown)
+
+
+def tabs(browser):
+    """All tabs of a browser share one stream, however tabs are closed, hidden, shown and reloaded."""
+    context = browser.new_context(reduced_motion="reduce")
+    streams, pages, watchers = Streams(context), [], []
+    for _ in range(8):
+        pages.append(context.new_page())
+        watchers.append(Watcher(pages[-1]))
+        pages[-1].goto(settings.url + "/")
+        wait_for_life(pages[-1])
+    streams.settle(pages, 1)
+    pages.pop(streams.of(pages)[0]).close()
+    for page in pages:
+        goes_on(page)
+    streams.settle(pages, 1)
+    leader = streams.of(pages)[0]
+    pages[leader].evaluate(SIGHT, True)
+    other = pages[leader - 1]
+    goes_on(other)
+    streams.settle(pages, 1)
+    if streams.of(pages) == [leader]:
+        watchers[0].note("a hidden page keeps its stream")
+    for page in pages:
+        page.evaluate(SIGHT, True)
+    streams.settle(pages, 0)
+    for page in pages:
+        page.evaluate(SIGHT, False)
+        goes_on(page)
+    streams.settle(pages, 1)
+    for turn in range(30):
+        pages[turn % 3].goto(f"{settings.url}/?{turn}", wait_until="commit", timeout=10_000)
+    for page in pages:
+        wait_for_life(page)
+    streams.settle(pages, 1)
+    events(pages, streams)
+    return [fault for watcher in watchers for fault in watcher.faults]
+
+
+def events(pages, streams):
+    """The stream of events ends when its page is hidden; the page says so when it is shown again."""
+    page = pages[0]
+    page.locator("#views a[data-view=events]").click()
+    expect(page.get_by_text("What happens from now on is shown")).to_be_visible()
+    streams.settle(pages, 2)
+    page.evaluate(SIGHT, True)
+    streams.settle(pages, 1)
+    page.evaluate(SIGHT, False)
+    expect(page.locator("#list tbody")).to_contain_text("the page was not in sight from here on")
+    streams.settle(pages, 2)
+
+
 # Kept when the page is back where it was scrolled to.
 SCROLLED_BACK = """
 () => new Promise((resolve) => {
@@ -565,6 +655,9 @@ def addresses(page, watcher):
     page.evaluate("location.hash = '#/find/nonsense'")
     expect(title).to_have_text("That is neither a device token nor an apns-id")
     page.evaluate("location.hash = '#/no/such/view'")
+    expect(page.get_by_text("This dashboard has nothing at the address #/no/such/view.")).to_be_visible()
+    expect(page.locator("#live")).to_be_hidden()
+    page.get_by_role("button", name="Close").click()
     expect(page.locator("#live")).to_be_visible()
     # What stands in an address is text, whatever it is.
     page.evaluate("location.hash = '#/devices?topic=' + encodeURIComponent('<img src=x onerror=alert(1)>')")
@@ -585,6 +678,7 @@ def uncovered(page, watcher, place):
 def hints(page, watcher):
     """Where a table is wider than the page, it says that it scrolls; where it is not, it says nothing."""
     scroller = page.locator("#topics .scroller")
+    page.set_viewport_size({"width": 700, "height": 900})
     expect(scroller.locator(".scroll-hint")).to_be_visible()
     expect(scroller).to_have_class(re.compile("more-right"))
     scroller.locator(".scroll").evaluate("(node) => node.scrollTo(10000, 0)")
@@ -592,6 +686,158 @@ def hints(page, watcher):
     expect(scroller).not_to_have_class(re.compile("more-right"))
     page.set_viewport_size({"width": 1400, "height": 900})
     expect(scroller.locator(".scroll-hint")).to_be_hidden()
+
+
+# What is wrong with the cards that tables are shown as, the reason first and no column out of the window.
+CARDS = """
+(() => {
+  const faults = [];
+  for (const table of document.querySelectorAll("table.rows")) {
+    if (!table.checkVisibility()) continue;
+    const scroll = table.closest(".scroll");
+    if (scroll.scrollWidth > scroll.clientWidth) faults.push(`${scroll.ariaLabel} is wider than the window`);
+    for (const row of table.tBodies[0].rows) {
+      const shown = [...row.cells].filter((cell) => cell.checkVisibility());
+      const tops = shown.map((cell) => cell.getBoundingClientRect().top);
+      const reason = row.querySelector(".reason");
+      const first = reason?.checkVisibility() ? reason : row.querySelector("th");
+      if (tops[shown.indexOf(first)] !== Math.min(...tops)) faults.push(`${scroll.ariaLabel} begins with another cell`);
+      for (const cell of row.querySelectorAll("td")) {
+        if (!cell.dataset.label) faults.push(`${scroll.ariaLabel} has a cell without a name`);
+      }
+    }
+  }
+  return faults;
+})()
+"""
+
+
+@scene(**PHONE)
+def narrow(page, watcher):
+    """Holds and refusals stand below the tiles, and each row of a table is a card on a phone."""
+    panels = [one.get_attribute("aria-labelledby") for one in page.locator("#tiles + .columns > section").all()]
+    if panels != ["holds-title", "refused-title", "results-title"]:
+        watcher.note(f"below the tiles are {panels}")
+    expect(page.locator("#topics .scroll-hint")).to_be_hidden()
+    found = {"": "#topics", "devices": "#list", "pushes": "#list", "workers": "#list"}
+    for view, host in found.items():
+        page.evaluate(f"location.hash = '#/{view}'")
+        expect(page.locator(f"{host} tbody tr").first).to_be_visible()
+        watcher.faults += [f"#/{view}: {fault}" for fault in page.evaluate(CARDS)]
+        check(page, watcher, f"narrow-{view or 'overview'}")
+    heads = page.locator("#list thead")
+    if heads.bounding_box()["height"] > 1:
+        watcher.note("a card stands below the heads of columns")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    if heads.bounding_box()["height"] < 10:
+        watcher.note("a wide table has no heads")
+
+
+@scene(wait=wait_for_life)
+def held(page, watcher):
+    """Tile, bars, topics, lists and devices agree on how many devices are held, and by which hold."""
+    counts = {hold: number for hold, number in ask("GET", "/v1/stats")["devices"]["held"].items() if number > 0}
+    total = sum(counts.values())
+    expect(page.locator(".tile", has_text="Waiting")).to_contain_text(f"{total} held back")
+    every = page.locator("#holds-all a")
+    expect(every).to_have_text(f"{total} devices")
+    expect(page.locator("#topics td[data-label=Held]")).to_have_text(str(total))
+    expect(page.locator("#holds li")).to_have_count(len(counts))
+    addresses = {every.get_attribute("href"): total}
+    for bar in page.locator("#holds li").all():
+        hold = bar.locator("a").get_attribute("href")
+        addresses[hold] = counts.pop(hold.split("hold=")[1])
+        if bar.locator(".count").evaluate("(node) => node.firstChild.data") != str(addresses[hold]):
+            watcher.note(f"the bar of {hold} is not as the statistics")
+    waiting = page.locator("#topics td[data-label=Waiting]")
+    addresses[waiting.locator("a").get_attribute("href")] = int(waiting.inner_text())
+    for address, number in addresses.items():
+        page.evaluate(f"location.hash = '{address}'")
+        expect(page.get_by_text(f"{number} on this page, the last.")).to_be_visible()
+        expect(page.locator("#list tbody tr")).to_have_count(number)
+    page.evaluate(f"location.hash = '#/device/{settings.device}'")
+    expect(page.locator(".facts div", has_text="Held back")).to_have_text("Held backNo network")
+    check(page, watcher, "held-device")
+
+
+@scene(expected=("status of 404",))
+def finds(page, watcher):
+    """First digits lead to a device or a list, a topic leads to its workers, and unknown addresses say so."""
+    query, title = page.locator("#query"), page.locator("#inspector-title")
+    page.locator("#views a[data-view=devices]").click()
+    shown = page.locator("#list tbody th a").first.inner_text()
+    query.fill(shown.rstrip("…").upper())
+    query.press("Enter")
+    expect(title).to_contain_text("Device of")
+    if not page.url.startswith(f"{settings.url}/#/device/{shown.rstrip('…')}"):
+        watcher.note(f"{shown} led to {page.url}")
+    page.go_back()
+    expect(page.locator("#devices-title")).to_be_visible()
+    # Two devices are alike in their first digits.
+    query.fill(settings.device[:12])
+    query.press("Enter")
+    expect(page.get_by_label("Token begins with")).to_have_value(settings.device[:12])
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    query.fill("0123456789")
+    query.press("Enter")
+    expect(page.get_by_text("No registered device has a token that begins with 0123456789.")).to_be_visible()
+    check(page, watcher, "finds-nothing")
+    page.evaluate("location.hash = '#/device/' + 'ab'.repeat(32)")
+    expect(title).to_have_text("Not found")
+    page.evaluate("location.hash = '#/'")
+    workers(page, watcher)
+    destructive(page, watcher)
+
+
+def workers(page, watcher):
+    page.locator("#topics td[data-label=Workers] a").click()
+    rows = page.locator("#list tbody tr")
+    expect(rows).to_have_count(1)
+    expect(page.get_by_text("1 of 1 workers of this gateway.")).to_be_visible()
+    expect(page.locator("#workers-topic")).to_have_value("com.example.dashboard")
+    check(page, watcher, "workers")
+    page.get_by_label("Name contains").fill("no such worker")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No listed worker is like that.")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(rows).to_have_count(1)
+    page.locator("#workers-state").select_option("stalled")
+    expect(rows).to_have_count(0)
+
+
+# The visible red buttons.
+RED = """
+(() => {
+  const red = document.createElement("span");
+  red.style.color = "var(--bad)";
+  document.body.append(red);
+  const of = (node, style) => getComputedStyle(node)[style];
+  const found = [...document.querySelectorAll("button")].filter((node) => node.checkVisibility()
+    && (of(node, "color") === of(red, "color") || of(node, "backgroundColor") === of(red, "color")));
+  red.remove();
+  return found.map((node) => node.textContent);
+})()
+"""
+
+
+def destructive(page, watcher):
+    """Buttons that end a wake or discard a push are red, also in dialogs; no others are."""
+    def expect_red(*names):
+        if page.evaluate(RED) != list(names):
+            watcher.note(f"at {page.url} are red {page.evaluate(RED)}")
+
+    page.evaluate("location.hash = '#/devices'")
+    expect(page.locator("#list tbody tr").first).to_be_visible()
+    expect_red("Drop…", "Expire…")
+    page.get_by_role("button", name="Drop…").click()
+    confirm = page.get_by_role("button", name=re.compile("^Drop what waits"))
+    expect(confirm).to_be_visible()
+    expect_red("Drop…", "Expire…", confirm.inner_text())
+    check(page, watcher, "destructive-dialog")
+    page.keyboard.press("Escape")
+    page.evaluate(f"location.hash = '#/device/{settings.device}'")
+    expect(page.get_by_role("button", name="Drop waiting push")).to_be_visible()
+    expect_red("Simulate expiration", "Drop waiting push")
 
 
 @scene(wait=None, expected=("status of 404",))

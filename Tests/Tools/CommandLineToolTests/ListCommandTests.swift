@@ -10,6 +10,7 @@ struct DeviceListCommandTests {
             ("", nil, "/v1/devices?limit=7"),
             ("--topic a.b --state held --hold battery", nil, "/v1/devices?topic=a.b&state=held&hold=battery&limit=7"),
             ("--sort waiting", nil, "/v1/devices?sort=waiting&limit=7"),
+            ("--prefix 0BAD", nil, "/v1/devices?prefix=0BAD&limit=7"),
             ("--state idle", "ab", "/v1/devices?state=idle&limit=7&after=ab"),
         ] as [(String, String?, String)]
     )

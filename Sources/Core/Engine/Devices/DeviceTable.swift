@@ -318,24 +318,29 @@ package struct DeviceFilter: Hashable, Sendable {
         case pending
         /// A wake is in flight, whatever waits besides.
         case inFlight
-        /// A push waits, and a hold applies.
+        /// A push waits and a hold applies, also while an earlier wake is in flight: the devices that statistics count
+        /// as held.
         case held
         /// Nothing waits.
         case idle
     }
 
     package var state: State?
-    /// A hold that applies to what waits.
+    /// The deciding hold of the pending push, under which statistics count the device.
     package var hold: Hold?
+    /// The first digits of the token.
+    package var prefix: TokenPrefix?
 
-    package init(state: State?, hold: Hold?) {
+    package init(state: State?, hold: Hold?, prefix: TokenPrefix? = nil) {
         self.state = state
         self.hold = hold
+        self.prefix = prefix
     }
 
     package func takes(_ device: DeviceSnapshot) -> Bool {
-        if let state, state != device.pushState { return false }
-        return self.hold.map { device.held.contains($0) } ?? true
+        if let prefix, !prefix.begins(device.token) { return false }
+        if let state, state == .held ? device.held.isEmpty : state != device.pushState { return false }
+        return self.hold.map { device.held.first == $0 } ?? true
     }
 }
 

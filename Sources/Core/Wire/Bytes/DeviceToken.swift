@@ -219,3 +219,40 @@ package struct StoredDeviceToken {
     @inlinable
     var lastWord: UInt64 { UInt64(self.count) << 32 }
 }
+
+/// The first digits of a device token, 1 to 200 of them.
+package struct TokenPrefix: Hashable, Sendable {
+    /// Half a byte each.
+    private let digits: [UInt8]
+
+    /// The prefix that `hex` spells in digits of either case.
+    ///
+    /// - Returns: nil for anything but 1 to 200 hexadecimal digits.
+    package init?(hex: ByteView) {
+        guard (1...DeviceToken.counts.upperBound * 2).contains(hex.count) else { return nil }
+        let digits = hex.array.compactMap { $0.hexDigitValue }
+        guard digits.count == hex.count else { return nil }
+        self.digits = digits
+    }
+
+    /// Returns true if the token begins with these digits.
+    package func begins(_ token: DeviceToken) -> Bool {
+        guard self.digits.count <= token.count * 2 else { return false }
+        return token.withBytes { bytes in
+            self.digits.indices.allSatisfy { place in
+                let byte = bytes[place >> 1]
+                return self.digits[place] == (place & 1 == 0 ? byte >> 4 : byte & 0xF)
+            }
+        }
+    }
+
+    /// The last token before all those that begin with these digits, in the order of their bytes; nil if none is.
+    package var predecessor: DeviceToken? {
+        guard let place = self.digits.lastIndex(where: { $0 > 0 }) else { return nil }
+        var digits = Array(self.digits[...place])
+        digits[place] -= 1
+        digits += [UInt8](repeating: 0xF, count: DeviceToken.counts.upperBound * 2 - digits.count)
+        let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+        return bytes.withByteView { DeviceToken(bytes: $0) }
+    }
+}

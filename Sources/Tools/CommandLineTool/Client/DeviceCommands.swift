@@ -302,11 +302,12 @@ package enum DeviceActions {
 extension CommandDefinition {
     package static let deviceList = CommandDefinition(
         "device list",
-        "list devices, by topic, state and hold",
+        "list devices, by topic, state, hold and token prefix",
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--state", "STATE", "pending, inFlight, held or idle", words: DeviceListCommand.states),
-            OptionDefinition("--hold", "CODE", "those whose push this hold keeps back", words: DeviceListCommand.holds),
+            OptionDefinition("--hold", "CODE", "those whose push this hold decides on", words: DeviceListCommand.holds),
+            OptionDefinition("--prefix", "DIGITS", "those whose tokens begin with these hexadecimal digits"),
             OptionDefinition(
                 "--sort",
                 "ORDER",
@@ -323,7 +324,8 @@ extension CommandDefinition {
             states:
               pending   a push waits for its time
               inFlight  a wake is on its way, or being handled
-              held      a push waits, and a hold keeps it back: `wakegate stats --device TOKEN` says why
+              held      a push waits and a hold keeps it back, also behind a wake in flight, as `wakegate stats` counts:
+                        `wakegate stats --device TOKEN` says why
               idle      nothing waits
             """
         ],
@@ -349,7 +351,7 @@ package enum DeviceListCommand {
 
     /// The path of a page.
     package static func path(_ parsed: ParsedCommand, limit: Int, after: String?) -> String {
-        let query = ListPages.query(parsed, ["topic", "state", "hold", "sort"], limit: limit, after: after)
+        let query = ListPages.query(parsed, ["topic", "state", "hold", "prefix", "sort"], limit: limit, after: after)
         return "/v1/devices?\(query.joined(separator: "&"))"
     }
 

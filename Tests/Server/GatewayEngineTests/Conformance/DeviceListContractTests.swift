@@ -120,6 +120,85 @@ struct DeviceListContractTests {
         #expect(contract.member(900, "devices", "0", "held", "0").isEmpty)
     }
 
+    @Test("Statistics and lists count the same devices as held, by the same holds", arguments: EngineKind.all)
+    func held(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1, slots: 1)
+            for device in 1...6 { $0.register(10 + device, device, topic: device == 6 ? 1 : 0) }
+        }
+        contract.ask {
+            $0.pause(20, topic: 1)
+            $0.push(30, 1)
+        }
+        // The first has a wake in flight, behind which a push waits without a network. Two holds keep back the second,
+        // one the third, the lack of a slot the fourth, a pause the sixth; nothing waits on the fifth.
+        contract.ask {
+            for device in [1, 2] { $0.conditions(40 + device, device) { $0.network = false } }
+            for device in [2, 3, 6] {
+                $0.conditions(50 + device, device) {
+                    $0.batteryLevel = 0.02
+                    $0.charging = false
+                }
+            }
+            for device in [1, 2, 3, 4, 6] { $0.push(60 + device, device, topic: device == 6 ? 1 : 0) }
+        }
+        contract.ask { $0.statistics(80) }
+        let holds: [(hold: Hold, devices: [Int])] = [
+            (.network, [1, 2]), (.battery, [3]), (.worker, [4]), (.paused, [6]), (.thermal, []),
+        ]
+        for (place, (hold, devices)) in holds.enumerated() {
+            let count = contract.member(80, "devices", "held", "\(hold.name)")
+            #expect((Int(count) ?? 0) == devices.count, "\(hold.name)")
+            let listed = try self.list(contract, 100 + place * 10) { $0.hold = hold }
+            #expect(Set(listed.compactMap { Int($0.prefix { $0 != " " }) }) == Set(devices), "\(hold.name)")
+        }
+        let held = ["1 inFlight", "2 held", "3 held", "4 held", "6 held"]
+        #expect(Set(try self.list(contract, 200) { $0.state = .held }) == Set(held))
+        #expect(try self.list(contract, 210) { $0.state = .inFlight } == ["1 inFlight"])
+    }
+
+    @Test("A list of tokens with a common prefix is whole, and ends after them", arguments: EngineKind.all)
+    func prefixes(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { for device in 1...20 { $0.register(100 + device, device, topic: device % 2) } }
+        let all = Self.inOrder(1...20)
+        for (place, device) in [all[0], all[7], all[19]].enumerated() {
+            let hex = EngineRig.token(device).hex
+            for (turn, count) in [1, 15, 16, 17, hex.utf8.count].enumerated() {
+                let prefix = hex.prefix(count).uppercased()
+                let alike = all.filter { EngineRig.token($0).hex.hasPrefix(hex.prefix(count)) }
+                for limit in [1, 100] {
+                    let from = 1000 + place * 2000 + turn * 200 + limit
+                    let found = try self.list(contract, from) {
+                        $0.prefix = prefix.withByteView { TokenPrefix(hex: $0) }
+                        $0.limit = limit
+                    }
+                    #expect(found == alike.map { "\($0) idle" }, "\(prefix)")
+                }
+            }
+        }
+        let hex = EngineRig.token(all[7]).hex
+        let prefix = String(hex.prefix(16)).withByteView { TokenPrefix(hex: $0) }
+        let other = try Caller.ofTopics([(all[7] + 1) % 2])
+        #expect(try self.list(contract, 8000, other) { $0.prefix = prefix } == [], "of another topic")
+        contract.ask { $0.push(9000, all[7], topic: all[7] % 2) }
+        contract.ask { $0.push(9001, all[8], topic: all[8] % 2) }
+        let waiting = try self.list(contract, 9010) { ($0.prefix, $0.order) = (prefix, .waiting) }
+        #expect(waiting == ["\(all[7]) held"])
+        contract.ask { $0.devices(9020) { ($0.prefix, $0.limit) = (prefix, 1) } }
+        #expect(contract.member(9020, "next") == EngineRig.token(all[7]).hex)
+        contract.ask { $0.devices(9030) { ($0.prefix, $0.limit, $0.after) = (prefix, 1, EngineRig.token(all[7])) } }
+        #expect(contract.member(9030, "next") == "null" && contract.member(9030, "devices", "0").isEmpty)
+    }
+
+    @Test("A prefix is of hexadecimal digits of either case alone", arguments: ["", "g", "0x", "0 ", "é"])
+    func prefixDigits(text: String) {
+        #expect(text.withByteView { TokenPrefix(hex: $0) } == nil)
+        #expect(String(repeating: "a", count: 201).withByteView { TokenPrefix(hex: $0) } == nil)
+        #expect("aBc".withByteView { TokenPrefix(hex: $0) } != nil)
+    }
+
     @Test("Where a page ends, a caller of a topic is told no device of another", arguments: EngineKind.all)
     func foreignEnds(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

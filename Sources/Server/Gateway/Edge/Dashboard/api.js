@@ -17,6 +17,8 @@ export class Refusal extends Error {
   }
 }
 
+export const currentToken = () => operatorToken;
+
 const headers = () => (operatorToken ? { authorization: `Bearer ${operatorToken}` } : {});
 
 async function send(path, options) {
@@ -64,6 +66,7 @@ export function explain(error, what) {
 // - silence: how many milliseconds are too long.
 // - signal: ends it; nil for whoever follows for good.
 export async function follow(path, { silence, signal }, onEvent, onOpen) {
+  if (signal?.aborted) return;
   const ending = new AbortController();
   let timer = 0;
   const heard = () => {

@@ -1,7 +1,7 @@
 // Results, holds, refusals: lists of counts with bars.
 
 import { byID, el, empty, fill, link, track } from "./dom.js";
-import { count, percent } from "./format.js";
+import { count, percent, sum } from "./format.js";
 import { address } from "./route.js";
 import { holdInk, holdName, resultNames } from "./words.js";
 
@@ -32,7 +32,10 @@ export function updateBars({ pushes, wakes, devices }) {
   }), "No wake has ended yet.");
   list(byID("holds"), Object.entries(devices.held).map(([code, number]) =>
     [holdName(code), number, holdInk(code), address("devices", "", { hold: code })]),
-  "Nothing is held back: whatever waits, waits for its time alone.");
+  "No device is held back: pending pushes wait for their time alone.");
+  const held = sum(devices.held);
+  fill(byID("holds-all"), held > 0 ? link(address("devices", "", { state: "held" }),
+    `${count(held)} ${held === 1 ? "device" : "devices"}`) : null);
   list(byID("refused"), [
     ...Object.entries(pushes.rejected).map(([name, number]) =>
       [name, number, "bad", address("events", "", { outcome: name })]),

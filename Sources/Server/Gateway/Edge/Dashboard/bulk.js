@@ -6,13 +6,15 @@ import { count } from "./format.js";
 
 // `states` are those of the devices that an action concerns, `act` does it to one and says why it was not done.
 const actions = {
-  launch: { button: "Launch…", title: "Launch now", done: "launched", states: ["pending", "held"],
+  launch: { button: "Launch…", title: "Launch now", done: "launched", ink: "", states: ["pending", "held"],
     text: "What waits for each launches at once, outside interval, budget and holds.",
     act: (path) => request("POST", `${path}/simulate-launch?pending=1`) },
-  drop: { button: "Drop…", title: "Drop what waits", done: "dropped", states: ["pending", "held", "inFlight"],
+  drop: { button: "Drop…", title: "Drop what waits", done: "dropped", ink: " danger",
+    states: ["pending", "held", "inFlight"],
     text: "The push that waits for each is discarded. It cannot be brought back.",
     act: async (path) => ((await request("DELETE", `${path}/pending`)).dropped > 0 ? null : "NothingPending") },
-  expire: { button: "Expire…", title: "Expire what is in flight", done: "expired", states: ["inFlight"],
+  expire: { button: "Expire…", title: "Expire what is in flight", done: "expired", ink: " danger",
+    states: ["inFlight"],
     text: "The wake in flight of each ends now, as expired; its push may launch again.",
     act: (path) => request("POST", `${path}/simulate-expiration`) },
 };
@@ -29,9 +31,9 @@ export class BulkActions {
     this.outcome = el("p", { class: "hint", role: "status" });
     const scope = "For every device that the filters let through";
     this.buttons = el("div", { class: "row", role: "group", "aria-label": scope },
-      Object.entries(actions).map(([action, { button, title }]) => el("button", { class: "button", type: "button",
-        title: `${title}, for every device that the filters let through`, onclick: () => this.prepare(action) },
-      button)));
+      Object.entries(actions).map(([action, { button, title, ink }]) => el("button", { class: `button${ink}`,
+        type: "button", title: `${title}, for every device that the filters let through`,
+        onclick: () => this.prepare(action) }, button)));
   }
 
   // The devices of the whole list that an action concerns.
@@ -90,7 +92,7 @@ export class BulkActions {
 
   // Asks before anything happens, with the number; the answer that changes nothing has the focus.
   confirm(action, matched) {
-    const { title, text } = actions[action];
+    const { title, text, ink } = actions[action];
     const parts = Object.entries(this.filters()).filter(([name, value]) => value && name !== "after")
       .map(([name, value]) => `${name} ${value}`);
     const number = `${count(matched)} ${matched === 1 ? "device" : "devices"}`;
@@ -99,7 +101,8 @@ export class BulkActions {
       el("p", {}, parts.length > 0 ? `With ${parts.join(", ")}. ${text}` : `All devices of this gateway. ${text}`),
       el("div", { class: "row" },
         el("button", { class: "button", value: "", autofocus: true }, "Cancel"),
-        matched > 0 ? el("button", { class: "button primary", value: "yes" }, `${title} (${count(matched)})`) : null)));
+        matched > 0 ? el("button", { class: `button primary${ink}`, value: "yes" },
+          `${title} (${count(matched)})`) : null)));
     document.body.append(dialog);
     dialog.showModal();
     return new Promise((resolve) => {

@@ -37,7 +37,7 @@ class Card {
     this.left = el("span");
     this.state = el("span");
     this.outcome = el("p", { class: "hint", role: "status" });
-    this.cancel = el("button", { class: "button", type: "button", onclick: () => this.end() }, "Cancel");
+    this.cancel = el("button", { class: "button danger", type: "button", onclick: () => this.end() }, "Cancel");
     this.node = el("li", { class: "card" },
       el("div", { class: "card-head" }, el("div", {}, this.title, this.subtitle), this.state), this.bar,
       el("div", { class: "card-facts" }, this.done, this.speed, this.left),

@@ -12,7 +12,7 @@ import { TestPush } from "./testpush.js";
 import { eventList } from "./timeline.js";
 import { WaitingPush } from "./waiting.js";
 import { WhatIf } from "./whatif.js";
-import { holdName } from "./words.js";
+import { holdInk, holdName } from "./words.js";
 
 const refreshMilliseconds = 2000;
 
@@ -33,6 +33,7 @@ export class DevicePanel {
     this.outcome = el("p", { class: "hint", role: "status" });
     this.launch = this.button("Simulate launch", "simulate-launch", "A wake is on its way to a worker.");
     this.expire = this.button("Simulate expiration", "simulate-expiration", "The wake was ended as expired.");
+    this.expire.classList.add("danger");
     this.why = el("p", { class: "why" });
     this.clock = el("p", { class: "clock", role: "timer" });
     this.clockTitle = el("p", { class: "muted" });
@@ -159,6 +160,7 @@ export class DevicePanel {
       fact("Launches in window", count(explain.launchesInWindow)),
       fact("Penalty", explain.penalty > 0 ? `interval × ${2 ** explain.penalty}` : "none"),
       fact("Waiting", pending ? `priority ${pending.priority}, ${count(pending.coalesced)} coalesced` : "nothing"),
+      fact("Held back", explain.held.map(holdName).join(", ") || "no"),
       fact("In flight", inFlight ? `since ${moment(inFlight.launchedAt)}` : "nothing"),
       fact("Registered", explain.registeredAt ? day(explain.registeredAt) : "removed"),
       ...Object.entries(conditions).map(([name, value]) =>
@@ -171,7 +173,7 @@ export class DevicePanel {
     const now = Date.now();
     this.tasks.tick(now);
     const left = (explain.nextEligibleAt ?? 0) - now;
-    const holds = explain.held.map((code) => badge(holdName(code), "warn"));
+    const holds = explain.held.map((code) => badge(holdName(code), holdInk(code)));
     if (explain.inFlight) {
       this.count("A wake is in flight", clock(explain.inFlight.deadline - now), "until it expires unanswered");
     } else if (explain.held.length > 0) {

@@ -27,13 +27,15 @@ export function makeDeviceList() {
     none: "No device is like that.",
     filters: {
       topic: { label: "Topic", input: topicInput() },
+      prefix: { label: "Token begins with", input: el("input", { type: "search", autocomplete: "off",
+        autocapitalize: "off", spellcheck: "false", placeholder: "any digits" }) },
       state: { label: "State", input: choice([["", "every"],
         ...Object.entries(stateNames).map(([state, [text]]) => [state, text])]) },
       hold: { label: "Hold", input: choice([["", "any or none"], ...Object.entries(holdNames)]) },
       sort: { label: "Order", input: choice([["", "by token"], ["waiting", "longest waiting first"]]) },
     },
     columns: ["Device", "Topic", "State", "Held", "May launch", "Last launch", "Coalesced", "Waits since"],
-    starts: ["Topic", "State", "Held"],
+    starts: ["Topic", "State", "Held"], reason: "Held",
   });
   view.node.insertBefore(actions.outcome, view.host);
   return view;

@@ -64,7 +64,8 @@ class TaskItem {
     this.left = el("span");
     this.progress = el("div");
     this.buttons = new Map(Object.entries(actions).map(([action, { text }]) => [action,
-      el("button", { class: "button", type: "button", onclick: () => act(action, this.task) }, text)]));
+      el("button", { class: action === "launch" ? "button" : "button danger", type: "button",
+        onclick: () => act(action, this.task) }, text)]));
     this.node = el("li", {},
       el("div", { class: "task" }, el("div", { class: "row" }, this.heading, this.state), this.texts, this.why,
         this.progress, this.facts),

@@ -4,6 +4,7 @@ import { explain, follow, Refusal } from "./api.js";
 import { badge, el, empty, fill, link, setText } from "./dom.js";
 import { count, time } from "./format.js";
 import { topicInput } from "./listview.js";
+import { seen, whileSeen } from "./live.js";
 import { address, go } from "./route.js";
 import { cell, deviceLink, table } from "./table.js";
 import { outcomeNames, resultNames } from "./words.js";
@@ -104,9 +105,18 @@ export class Feed {
     const path = `/v1/events${query.size > 0 ? `?${query}` : ""}`;
     while (!signal.aborted) {
       try {
-        await follow(path, { silence, signal }, (told, name) => this.take(told, name), () =>
-          setText(this.status, "What happens from now on is shown as it happens."));
-        if (!signal.aborted) setText(this.status, "The gateway ended the stream; it is asked again.");
+        const isOver = await whileSeen((unseen) =>
+          follow(path, { silence, signal: AbortSignal.any([signal, unseen]) },
+            (told, name) => this.take(told, name),
+            () => setText(this.status, "What happens from now on is shown as it happens.")));
+        if (signal.aborted) return;
+        if (!isOver) {
+          this.add({ at: Date.now(), event: "missed", detail: "the page was not in sight from here on" });
+          await seen();
+          this.draw();
+          continue;
+        }
+        setText(this.status, "The gateway ended the stream; it is asked again.");
       } catch (error) {
         if (signal.aborted) return;
         setText(this.status, explain(error, "tell what happens as it happens"));
@@ -120,8 +130,12 @@ export class Feed {
 
   take(told, name) {
     const missed = () => ({ at: Date.now(), event: "missed", detail: `${count(told.count)} events, too many at once` });
+    this.add(name === "missed" ? missed() : told);
+  }
+
+  add(told) {
     this.numbers += 1;
-    this.rows.unshift({ number: this.numbers, told: name === "missed" ? missed() : told });
+    this.rows.unshift({ number: this.numbers, told });
     this.rows.length = Math.min(this.rows.length, rowsMax);
     if (this.isHeld || this.isDrawing) return;
     // Many events of one moment are drawn once.
@@ -136,6 +150,6 @@ export class Feed {
     if (this.rows.length === 0) return fill(this.host, empty("Nothing has happened yet since this was opened."));
     if (!this.host.querySelector("table")) fill(this.host);
     table(this.host, "Table of events", ["Time", "Event", "What", "Device", "Topic", "Push"], this.rows.map(row),
-      ["Event", "What", "Device", "Topic", "Push"]);
+      ["Event", "What", "Device", "Topic", "Push"], "What");
   }
 }

@@ -1,13 +1,15 @@
 // The search: a device token or an apns-id, and what the gateway knows of it.
 
 import { explain, Refusal, request } from "./api.js";
-import { byID, el, empty } from "./dom.js";
+import { byID, el, empty, link } from "./dom.js";
 import { DevicePanel } from "./device.js";
 import { pushPanel } from "./push.js";
-import { address, go, leave } from "./route.js";
+import { address, go, leave, replace } from "./route.js";
 import { TestPush } from "./testpush.js";
 
 const isDevice = (text) => /^(?:[0-9a-f]{2}){16,100}$/i.test(text);
+// The first digits of a token: fewer, or an odd number.
+const isPrefix = (text) => /^[0-9a-f]{4,200}$/i.test(text) && !isDevice(text);
 const isPush = (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 let panel = null;
 // Which search is the last: answers to those before it come too late.
@@ -59,18 +61,34 @@ async function follow(id, mine) {
   if (mine === turn) show(pushPanel(push, closeButton()));
 }
 
-// Shows what a device token or an apns-id names.
+// Looks for the devices whose tokens begin with some digits: one is shown, of several their list.
+async function find(prefix, mine) {
+  const { devices } = await request("GET", `/v1/devices?${new URLSearchParams({ prefix, limit: 2 })}`);
+  if (mine !== turn) return;
+  if (devices.length === 1) return replace(address("device", devices[0].token));
+  if (devices.length > 1) return replace(address("devices", "", { prefix }));
+  showProblem("Not found", [`No registered device has a token that begins with ${prefix}.`]);
+}
+
+// Says that there is nothing at an address.
+export function showUnknown(path) {
+  showProblem("Not found", ["This dashboard has nothing at the address ", el("code", {}, `#/${path}`), ". Go to the ",
+    link("#/", "overview"), "."]);
+}
+
+// Shows what a device token, its first digits or an apns-id name.
 export async function showInspected(text) {
   hideInspector();
   const mine = turn;
   byID("query").value = text;
-  if (!isDevice(text) && !isPush(text)) {
+  const lookUp = isDevice(text) ? inspect : isPush(text) ? follow : isPrefix(text) ? find : null;
+  if (!lookUp) {
     return showProblem("That is neither a device token nor an apns-id", [
-      "A device token is 32 to 200 hexadecimal digits, an apns-id looks like ",
+      "A device token is 32 to 200 hexadecimal digits, of which the first 4 are enough. An apns-id looks like ",
       el("code", {}, "9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f"), "."]);
   }
   try {
-    await (isDevice(text) ? inspect(text, mine) : follow(text, mine));
+    await lookUp(text, mine);
   } catch (error) {
     if (mine !== turn) return;
     const isMissing = error instanceof Refusal && error.status === 404;

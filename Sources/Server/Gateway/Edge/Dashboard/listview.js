@@ -17,10 +17,11 @@ const timeShare = 0.05;
 export class ListView {
   // - name: the view in the address, and the list in the answer.
   // - filters: their names with the input each is typed into.
-  // - columns, starts: as `table` takes them; `row` makes one of an entry.
+  // - columns, starts, reason: as `table` takes them; `row` makes one of an entry.
   // - question: what the route is asked for the filters of an address.
-  constructor({ name, title, filters, columns, starts, row, question = (values) => values, extra = null, none }) {
-    Object.assign(this, { name, filters, columns, starts, row, question, none });
+  constructor({ name, title, filters, columns, starts, reason, row, question = (values) => values, extra = null,
+    none }) {
+    Object.assign(this, { name, filters, columns, starts, reason, row, question, none });
     this.title = title;
     this.heading = el("h2", { id: `${name}-title`, tabindex: "-1" }, title);
     this.host = el("div");
@@ -117,7 +118,7 @@ export class ListView {
       return setText(this.status, "");
     }
     if (!this.host.querySelector("table")) fill(this.host);
-    table(this.host, `Table of ${this.name}`, this.columns, rows.map(this.row), this.starts);
+    table(this.host, `Table of ${this.name}`, this.columns, rows.map(this.row), this.starts, this.reason);
     setText(this.status, `${count(rows.length)} ${next ? "on this page; there are more." : "on this page, the last."}`);
   }
 }

@@ -1,6 +1,6 @@
 // Puts the page together, and keeps it in step with the gateway.
 
-import { follow, onTokenNeeded, Refusal, request } from "./api.js";
+import { onTokenNeeded, Refusal, request } from "./api.js";
 import { updateBars } from "./bars.js";
 import { updateCards } from "./cards.js";
 import { makeDeviceList } from "./devicelist.js";
@@ -8,7 +8,8 @@ import { byID, el, setText } from "./dom.js";
 import { Feed } from "./feed.js";
 import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
-import { hideInspector, showInspected, startInspector } from "./inspector.js";
+import { hideInspector, showInspected, showUnknown, startInspector } from "./inspector.js";
+import { followLive, seen } from "./live.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
 import { makePushList } from "./pushlist.js";
 import { startRoutes } from "./route.js";
@@ -17,16 +18,18 @@ import { suggestTopics } from "./table.js";
 import { updateTables } from "./tables.js";
 import { startTasks, updateTasks } from "./tasktable.js";
 import { startTheme } from "./theme.js";
+import { WorkerList } from "./workerlist.js";
 
 const spans = [[1, 300], [10, 360], [300, 288]].map(([every, countMax]) => new Series(every, countMax));
 let shown = spans[0];
+const workers = new WorkerList();
 let latest = null;
 
 const titles = {
   device: (token) => `Device ${token.slice(0, 10)}… · WakeGate`,
   push: (id) => `Push ${id.slice(0, 8)}… · WakeGate`,
   find: () => "Search · WakeGate", devices: () => "Devices · WakeGate", pushes: () => "Pushes · WakeGate",
-  events: () => "Events · WakeGate",
+  workers: () => "Workers · WakeGate", events: () => "Events · WakeGate", unknown: () => "Not found · WakeGate",
 };
 const words = { ready: "Ready", draining: "Shutting down", failed: "Takes nothing: storing failed" };
 
@@ -51,8 +54,8 @@ function received(event) {
   else if (loss) setNotice("The gateway was started without what is missing.", `${loss.file}: ${loss.cause}.`);
   else setNotice(null);
   for (const series of spans) series.append(event);
-  if (document.hidden) return;
   suggestTopics(event.topics.listed.map(({ topic }) => topic));
+  workers.update(event);
   if (!byID("live").hidden) showOverview(event);
 }
 
@@ -81,11 +84,13 @@ async function keepFollowing() {
   const pauses = [500, 1000, 2000, 3000];
   for (let failures = 0; ; failures += 1) {
     let refusal = null;
+    await seen();
     try {
       await fill();
-      await follow("/v1/live", { silence: 6000 }, received, () => {
+      const isEnded = await followLive(received, () => {
         failures = 0;
       });
+      if (!isEnded) continue;
     } catch (error) {
       if (error instanceof Refusal) refusal = error;
     }
@@ -118,7 +123,7 @@ function startTokens() {
 
 // Shows what the address says, and nothing else.
 function startViews() {
-  const lists = { devices: makeDeviceList(), pushes: makePushList(), events: new Feed() };
+  const lists = { devices: makeDeviceList(), pushes: makePushList(), workers, events: new Feed() };
   let list = null;
   startRoutes(async ({ view, what, filters }) => {
     const next = lists[view] ?? null;
@@ -135,6 +140,7 @@ function startViews() {
     document.title = titles[view]?.(what) ?? "WakeGate";
     if (view === "overview" && latest) showOverview(latest);
     if (next) await next.show(filters);
+    else if (view === "unknown") showUnknown(what);
     else if (view !== "overview") await showInspected(what);
   });
 }
@@ -159,8 +165,5 @@ startViews();
 byID("span").addEventListener("change", (event) => {
   shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];
   updateCharts(shown);
-});
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && latest) received(latest);
 });
 keepFollowing();

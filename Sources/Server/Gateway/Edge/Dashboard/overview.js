@@ -113,7 +113,7 @@ export function updateTiles(stats, series) {
   tiles.ratio.update(
     rate(stats.pushesPerLaunch), stats.pushesPerLaunch < 1 && wakes.launched > 0 ? ended
       : `${count(pushes.coalesced)} coalesced`, series.share("coalesced", "completed", 10));
-  tiles.waiting.update(count(pushes.pending), "devices with a push", series.gauge("pending"));
+  tiles.waiting.update(count(pushes.pending), `${count(sum(stats.devices.held))} held back`, series.gauge("pending"));
   tiles.inFlight.update(count(pushes.inFlight), `of ${count(workers.slots)} slots`, series.gauge("inFlight"));
   tiles.refused.update(rate(latest(rejected)), `${count(refused)} in all`, rejected);
   if (hasTasks(stats)) updateTaskTiles(stats, series);

@@ -34,5 +34,5 @@ export const makePushList = () => new ListView({
       ["24h", "24 hours"], ["7d", "7 days"]]) },
   },
   columns: ["Push", "Device", "Topic", "Received", "Outcome", "Since"],
-  starts: ["Device", "Topic", "Outcome"],
+  starts: ["Device", "Topic", "Outcome"], reason: "Outcome",
 });

@@ -2,7 +2,7 @@
 // A browser keeps that part to itself: tokens of devices reach no log of whatever stands before the gateway.
 
 const inspected = new Set(["device", "push", "find"]);
-const listed = new Set(["devices", "pushes", "events"]);
+const listed = new Set(["devices", "pushes", "workers", "events"]);
 
 let render = null;
 let current = null;
@@ -35,7 +35,12 @@ export function parse(hash) {
   const filters = Object.fromEntries(new URLSearchParams(query));
   if (inspected.has(view) && what.length > 0) return { view, what: decoded(what.join("/")).trim(), filters: {} };
   if (listed.has(view) && what.length === 0) return { view, what: "", filters };
-  return { view: "overview", what: "", filters: {} };
+  return { view: path === "" ? "overview" : "unknown", what: decoded(path), filters: {} };
+}
+
+// Goes to an address in place of the one that is shown, to which Back does not lead again.
+export function replace(to) {
+  location.replace(to);
 }
 
 // Goes to an address, or shows it again when it is the one that is shown.
@@ -61,7 +66,7 @@ async function show() {
   entry = isKnown ? history.state.entry : Date.now() * 1000 + entries;
   if (!isKnown) history.replaceState({ entry }, "");
   current = parse(location.hash);
-  if (!inspected.has(current.view)) home = location.hash || "#/";
+  if (!inspected.has(current.view) && current.view !== "unknown") home = location.hash || "#/";
   const mine = entry;
   await render(current, { before, isBack: isKnown && before !== null });
   if (mine === entry && before !== null && (isKnown || before.view !== current.view || current.what !== before.what)) {

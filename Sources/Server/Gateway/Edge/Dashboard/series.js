@@ -39,7 +39,7 @@ export class Series {
   append(event) {
     if (this.fields.length === 0) return;
     const last = this.rows.at(-1)?.[0] ?? 0;
-    if (event.at < last) this.rows = [];
+    if (event.at < last - 5000) this.rows = [];
     if (event.at - last < (this.every - 0.4) * 1000) return;
     this.rows.push(row(event, this.fields));
     if (this.rows.length > this.countMax) this.rows.shift();

@@ -21,18 +21,33 @@ export function scroller(label, content) {
   return node;
 }
 
+// A narrow window shows each row as a card: a cell has its column's name, and one without anything to say is left out.
+// Roles keep it a table there for those who hear it.
+function label(row, columns, reason) {
+  row.setAttribute("role", "row");
+  [...row.cells].forEach((cell, index) => {
+    cell.dataset.label = columns[index];
+    cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+    if (columns[index] === reason) cell.classList.add("reason");
+    if (cell.textContent === "–") cell.dataset.nothing = "";
+  });
+  return row;
+}
+
 // - columns: their names.
 // - starts: columns of text, besides the first.
-export function table(host, label, columns, rows, starts = ["Topic"]) {
-  const head = columns.map((name, index) =>
-    el("th", { scope: "col", class: index === 0 || starts.includes(name) ? "start" : null }, name));
+// - reason: the column that says why, which comes first on a card; nil if none does.
+export function table(host, name, columns, rows, starts = ["Topic"], reason = null) {
+  const head = columns.map((column, index) => el("th", { scope: "col", role: "columnheader",
+    class: index === 0 || starts.includes(column) ? "start" : null }, column));
   let body = host.querySelector(":scope > .scroller > .scroll > table");
   if (!body) {
-    body = el("table", {}, el("thead"), el("tbody"));
-    host.replaceChildren(scroller(label, body));
+    body = el("table", { class: "rows", role: "table" }, el("thead", { role: "rowgroup" }),
+      el("tbody", { role: "rowgroup" }));
+    host.replaceChildren(scroller(name, body));
   }
-  fill(body.tHead, el("tr", {}, head));
-  fill(body.tBodies[0], ...rows);
+  fill(body.tHead, el("tr", { role: "row" }, head));
+  fill(body.tBodies[0], ...rows.map((row) => label(row, columns, reason)));
 }
 
 export const cell = (text, attributes = {}) => el("td", attributes, text);

@@ -6,7 +6,7 @@ import { address } from "./route.js";
 import { cell, more, table } from "./table.js";
 import { switchCell } from "./topicswitch.js";
 
-const states = {
+export const workerStates = {
   free: ["free", "good"], busy: ["busy", "warn"], full: ["full", "warn"], paused: ["not reading", "bad"],
   stalled: ["stalled", "bad"], draining: ["stopping", "idle"],
 };
@@ -73,11 +73,12 @@ function updateTopics(event) {
       el("td", {}, link(address("pushes", "", { topic: topic.topic }), shown(rates, 0),
         { title: `Pushes of ${topic.topic}` })),
       cell(shown(rates, 1)), cell(topic.launched > 0 ? rate(ended / topic.launched) : "–"),
-      counted(topic.pending, devices({ state: "pending" }), `Devices of ${topic.topic} whose push waits for its time`),
+      counted(topic.pending, devices({ sort: "waiting" }), `Devices of ${topic.topic} with a pending push`),
       counted(topic.held, devices({ state: "held" }), `Devices of ${topic.topic} that are held back`),
       counted(topic.waiting, devices({ hold: "worker" }), `Devices of ${topic.topic} without a free slot`,
         topic.waiting > 0 ? late : {}), slots(topic.busy, topic.slots),
-      cell(count(topic.workers), topic.workers === 0 && topic.waiting > 0 ? late : {}),
+      counted(topic.workers, address("workers", "", { topic: topic.topic }), `Workers of ${topic.topic}`,
+        topic.workers === 0 && topic.waiting > 0 ? late : {}),
       switchCell(topic));
     }));
   more(host, event.topics.count - topics.length, "topics with fewer pushes");
@@ -90,20 +91,17 @@ function takes({ pushes, tasks, sessions, resources, devices }) {
   return `${names.join(", ") || "nothing"}${devices ? ` of ${count(devices)} named devices` : ""}`;
 }
 
-function updateWorkers(event) {
-  const host = byID("workers");
-  const workers = event.streams.listed;
-  if (workers.length === 0) {
-    return fill(host, empty("No worker is subscribed, so nothing can be woken. Start one with ",
-      el("code", {}, "wakegate worker --topic com.example.app -- COMMAND"), "."));
-  }
+// Shows workers of a live event in a table.
+export function workerTable(host, workers, event) {
   const order = (a, b) => a.topic.localeCompare(b.topic) || a.name.localeCompare(b.name)
     || a.stream.localeCompare(b.stream, "en", { numeric: true });
-  workerRates.forget(new Set(workers.map((worker) => worker.stream)));
-  table(host, "Table of workers", ["Worker", "Topic", "Slots busy", "Wakes/s", "Wakes", "Oldest wake", "Takes", "State"],
+  workerRates.forget(new Set(event.streams.listed.map((worker) => worker.stream)));
+  if (!host.querySelector("table")) fill(host);
+  table(host, "Table of workers",
+    ["Worker", "Topic", "Slots busy", "Wakes/s", "Wakes", "Oldest wake", "Takes", "State"],
     workers.toSorted(order).map((worker) => {
       const rates = workerRates.update(worker.stream, event.at, [worker.wakes]);
-      const [text, ink] = states[worker.state] ?? [worker.state, "idle"];
+      const [text, ink] = workerStates[worker.state] ?? [worker.state, "idle"];
       const isLate = worker.lag !== null && worker.lag > worker.executionWindow * lateShare;
       const to = address("devices", "", { topic: worker.topic, state: "inFlight" });
       return el("tr", { "data-key": worker.stream },
@@ -114,8 +112,19 @@ function updateWorkers(event) {
         cell(count(worker.wakes)),
         cell(worker.lag === null ? "–" : duration(worker.lag), isLate ? { class: "late" } : {}),
         el("td", { class: "start" }, takes(worker.takes)),
-        el("td", worker.reason ? { title: worker.reason } : {}, badge(text, ink)));
-    }));
+        el("td", worker.reason ? { class: "words" } : {}, badge(text, ink),
+          worker.reason ? el("p", { class: "hint" }, worker.reason) : null));
+    }), ["Topic", "Takes"], "State");
+}
+
+function updateWorkers(event) {
+  const host = byID("workers");
+  const workers = event.streams.listed;
+  if (workers.length === 0) {
+    return fill(host, empty("No worker is subscribed, so nothing can be woken. Start one with ",
+      el("code", {}, "wakegate worker --topic com.example.app -- COMMAND"), "."));
+  }
+  workerTable(host, workers, event);
   more(host, event.streams.count - workers.length, "workers that hold fewer wakes");
 }
 

@@ -64,7 +64,7 @@ function show(tasks, isFiltered) {
   const host = byID("tasks");
   table(host, "Table of background tasks",
     ["Task", "Kind", "Device", "Topic", "State", "Since", "May launch", "Deadline", "Why"],
-    tasks.slice(0, rowsMax).map(row), ["Kind", "Device", "Topic", "State", "Why"]);
+    tasks.slice(0, rowsMax).map(row), ["Kind", "Device", "Topic", "State", "Why"], "Why");
   more(host, tasks.length - rowsMax, tasks.length < listedMax ? "tasks" : "tasks or more");
   mark = now;
 }

@@ -13,7 +13,8 @@ export class WaitingPush {
     this.refresh = refresh;
     this.reveal = el("button", { class: "button", type: "button", onclick: () => this.look() },
       "Show headers and payload");
-    this.drop = el("button", { class: "button", type: "button", onclick: () => this.discard() }, "Drop waiting push");
+    this.drop = el("button", { class: "button danger", type: "button", onclick: () => this.discard() },
+      "Drop waiting push");
     this.outcome = el("p", { class: "hint", role: "status" });
     this.headers = el("dl", { class: "facts" });
     this.payload = el("pre", { class: "payload", tabindex: "0", "aria-label": "Payload", hidden: true });

@@ -160,17 +160,19 @@ extension Workspace {
         }
         writer.endArray()
         writer.key("next")
-        writer.optional(isInOrder ? next ?? lastRead : nil) { writer, token in writer.hex { token.writeHex(to: &$0) } }
+        let more = (isInOrder ? next ?? lastRead : nil).flatMap { question.isPast($0) ? nil : $0 }
+        writer.optional(more) { writer, token in writer.hex { token.writeHex(to: &$0) } }
     }
 }
 
 // MARK: - Query
 
 extension DeviceQuestion {
-    private static let names = ["topic", "state", "hold", "sort", "limit", "after"]
+    private static let names = ["topic", "state", "hold", "prefix", "sort", "limit", "after"]
 
     /// The query of a list of devices:
-    /// `topic=<topic>&state=<state>&hold=<code>&sort=<order>&limit=<count>&after=<next>`, each at most once.
+    /// `topic=<topic>&state=<state>&hold=<code>&prefix=<digits>&sort=<order>&limit=<count>&after=<next>`, each at most
+    /// once.
     ///
     /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
     init(query: ByteView) throws(APIError) {
@@ -180,6 +182,12 @@ extension DeviceQuestion {
             case "topic": self.topic = try parameter.topic()
             case "state": self.state = try parameter.word(of: DeviceFilter.State.allCases) { $0.rawValue }
             case "hold": self.hold = try parameter.word(of: Hold.ofPushes) { $0.name.description }
+            case "prefix":
+                guard let prefix = parameter.value.withByteView({ TokenPrefix(hex: $0) }) else {
+                    let digits = "prefix is 1 to 200 hexadecimal digits, not \"\(parameter.value)\"."
+                    throw APIError(400, "BadQuery", digits)
+                }
+                self.prefix = prefix
             case "sort": self.order = try parameter.word(of: DeviceSearch.Order.allCases) { $0.rawValue }
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
@@ -187,7 +195,7 @@ extension DeviceQuestion {
                     throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
                 }
                 self.after = token
-            default: throw parameter.unknown(among: Self.names, "devices are listed by topic, state and hold")
+            default: throw parameter.unknown(among: Self.names, "devices are listed by topic, state, hold and prefix")
             }
         }
         guard self.order == .token || self.after == nil else {

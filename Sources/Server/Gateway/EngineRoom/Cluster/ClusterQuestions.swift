@@ -204,7 +204,7 @@ struct DeviceListing {
         self.subject = subject
         self.behind = behind
         self.until = until
-        if case .devices(let question) = subject { self.after = question.after }
+        if case .devices(let question) = subject { self.after = question.start }
     }
 
     /// The device whose row was read last, when there are more.
@@ -248,6 +248,9 @@ struct DeviceListing {
         self.lastRow = loaded.devices.last?.token ?? self.lastRow
         self.after = loaded.sliceEnd ?? loaded.devices.last?.token ?? self.after
         self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
+        if case .devices(let question) = self.subject, let last = loaded.devices.last?.token, question.isPast(last) {
+            self.isAtEnd = true
+        }
         switch self.subject {
         case .tasks: return self.isAtEnd || self.count >= Workspace.tasksMax
         case .devices(let question) where question.order == .waiting:

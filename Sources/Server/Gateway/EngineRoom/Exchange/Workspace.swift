@@ -122,7 +122,7 @@ extension Workspace {
         DeviceSearch(
             topics: self.topics(question.topic, for: caller),
             order: question.order,
-            after: question.after,
+            after: question.start,
             countMax: question.examined
         )
     }
@@ -281,6 +281,8 @@ package struct DeviceQuestion: Hashable, Sendable {
     package var topic: String?
     package var state: DeviceFilter.State?
     package var hold: Hold?
+    /// The first digits of their tokens.
+    package var prefix: TokenPrefix?
     /// The most devices of the answer.
     package var limit = Self.limitUsual
     /// Only devices behind this one.
@@ -289,12 +291,23 @@ package struct DeviceQuestion: Hashable, Sendable {
 
     package init() {}
 
-    /// The state and the hold that are asked for.
-    var filter: DeviceFilter { DeviceFilter(state: self.state, hold: self.hold) }
+    /// The state, the hold and the first digits that are asked for.
+    var filter: DeviceFilter { DeviceFilter(state: self.state, hold: self.hold, prefix: self.prefix) }
+
+    /// The token behind which the list begins: tokens with a common prefix are adjacent in their order.
+    var start: DeviceToken? {
+        guard let first = self.prefix?.predecessor else { return self.after }
+        guard let after, first.isBefore(after) else { return first }
+        return after
+    }
+
+    /// Returns true if a token from `start` on comes after every token with the prefix.
+    func isPast(_ token: DeviceToken) -> Bool { self.prefix.map { !$0.begins(token) } ?? false }
 
     /// The filter of a search whose order cannot be gone on with: there it must not find others.
     var searchFilter: DeviceFilter? {
-        self.order == .waiting && (self.state != nil || self.hold != nil) ? self.filter : nil
+        let isAny = self.state == nil && self.hold == nil && self.prefix == nil
+        return self.order == .waiting && !isAny ? self.filter : nil
     }
 
     /// How many devices are looked at: as many as are shown where all are wanted.

@@ -82,7 +82,7 @@ struct LiveReport {
             ("accepted", topic.books.accepted), ("coalesced", topic.books.coalesced),
             ("completed", topic.books.completed), ("launched", topic.books.launched),
             ("pending", topic.books.pending), ("inFlight", topic.books.inFlight),
-            ("held", topic.books.held.sum - topic.books.held[.worker]), ("waiting", topic.books.held[.worker]),
+            ("held", topic.books.held.sum), ("waiting", topic.books.held[.worker]),
         ]
     }
 
