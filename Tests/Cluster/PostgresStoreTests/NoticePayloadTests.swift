@@ -71,6 +71,19 @@ struct StoredReportTests {
         report.wakes = 77
         report.digests = ["policy": 1, "topics": .max]
         report.isDraining = true
+        report.offers = [
+            .init(topic: .first, takesPushes: true, streams: 2, freeSlots: 5),
+            .init(
+                topic: TopicIndex(rawValue: 9),
+                takesPushes: false,
+                tasks: ["a.*", "b"],
+                sessions: ["s"],
+                resources: ["gpu", "npu"],
+                namesDevices: true,
+                streams: 1,
+                freeSlots: 0
+            ),
+        ]
         return report
     }
 
@@ -85,7 +98,31 @@ struct StoredReportTests {
             #expect(found.wakes == 77)
             #expect(found.digests == Self.report.digests)
             #expect(found.isDraining)
+            #expect(found.offers == Self.report.offers)
         }
+    }
+
+    @Test("A report of version 1 says nothing of what streams take")
+    func former() throws {
+        var report = Self.report
+        report.offers = []
+        let bytes = [1] + report.stored().dropFirst().dropLast(2)
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(found.workers == report.workers && found.digests == report.digests && found.offers.isEmpty)
+    }
+
+    @Test("Of offers as many are kept as there is room for")
+    func longOffers() throws {
+        var report = Self.report
+        let offer = { (length: Int) -> StreamOffer in
+            let tasks = (0..<length).map { "\($0)" + String(repeating: "a", count: 250) }
+            return .init(topic: .first, takesPushes: false, tasks: tasks, streams: 1, freeSlots: 1)
+        }
+        report.offers = [offer(40), offer(64), offer(1), offer(30)]
+        let bytes = report.stored()
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(found.offers == [offer(40), offer(1)])
+        #expect(bytes.count < GatewayReport.offerBytesMax + 200)
     }
 
     @Test("A report that is cut off anywhere is none")

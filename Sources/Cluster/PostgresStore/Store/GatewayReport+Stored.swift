@@ -4,10 +4,14 @@ package import Wire
 
 /// How a report is kept: a version (1 byte), then name and version behind their lengths (2 each), wakes (4), whether it
 /// drains (1), the workers behind their count (2), each topic, connected, slots, busy (4 each) and whether conditions
-/// are heard of (1), and the digests behind their count (2), each a name behind its length (2) and a number (8). All
-/// integers are little-endian. What stands behind that is of a newer version, and passed over.
+/// are heard of (1), and the digests behind their count (2), each a name behind its length (2) and a number (8). From
+/// version 2 on the offers behind their count (2), each topic, streams, free slots (4 each), whether pushes are taken
+/// and devices named (1 each), and tasks, sessions and resources, each list behind its count (2) and each name behind
+/// its length (2). All integers are little-endian. What stands behind that is of a newer version, and passed over.
 extension GatewayReport {
-    private static let storedVersion: UInt8 = 1
+    private static let storedVersion: UInt8 = 2
+    /// The most bytes of the offers that are kept: all gateways read all of them each second. The last are left out.
+    package static let offerBytesMax = 16_384
 
     /// The report as bytes.
     package func stored() -> [UInt8] {
@@ -30,7 +34,30 @@ extension GatewayReport {
             Self.append(name, to: &buffer)
             buffer.append(word: digest)
         }
+        self.appendOffers(to: &buffer)
         return buffer.view.array
+    }
+
+    private func appendOffers(to buffer: inout ByteBuffer) {
+        var offers = ByteBuffer()
+        var count = 0
+        for offer in self.offers {
+            var bytes = ByteBuffer()
+            bytes.append(halfWord: offer.topic.rawValue)
+            bytes.append(halfWord: UInt32(clamping: offer.streams))
+            bytes.append(halfWord: UInt32(clamping: offer.freeSlots))
+            bytes.append(offer.takesPushes ? 1 : 0 as UInt8)
+            bytes.append(offer.namesDevices ? 1 : 0 as UInt8)
+            for names in [offer.tasks, offer.sessions, offer.resources] {
+                Self.append(count: names.count, to: &bytes)
+                for name in names { Self.append(name, to: &bytes) }
+            }
+            guard offers.count + bytes.count <= Self.offerBytesMax else { continue }
+            offers.append(bytes.view)
+            count += 1
+        }
+        Self.append(count: count, to: &buffer)
+        buffer.append(offers.view)
     }
 
     private static func append(count: Int, to buffer: inout ByteBuffer) {
@@ -48,7 +75,8 @@ extension GatewayReport {
     /// The report that `stored` wrote; nil for anything else.
     package init?(stored bytes: ByteView) {
         var fields = StoredFields(bytes)
-        guard fields.byte() >= 1 else { return nil }
+        let version = fields.byte()
+        guard version >= 1 else { return nil }
         self.init(name: fields.text(), version: fields.text())
         self.wakes = Int(fields.halfWord())
         self.isDraining = fields.byte() != 0
@@ -67,6 +95,22 @@ extension GatewayReport {
         for _ in 0..<fields.count() where !fields.isShort {
             let name = fields.text()
             self.digests[name] = fields.word()
+        }
+        for _ in 0..<(version < 2 ? 0 : fields.count()) where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.halfWord())
+            let (streams, freeSlots) = (fields.halfWord(), fields.halfWord())
+            let (takesPushes, namesDevices) = (fields.byte() != 0, fields.byte() != 0)
+            let offer = StreamOffer(
+                topic: topic,
+                takesPushes: takesPushes,
+                tasks: fields.texts(),
+                sessions: fields.texts(),
+                resources: fields.texts(),
+                namesDevices: namesDevices,
+                streams: Int(streams),
+                freeSlots: Int(freeSlots)
+            )
+            self.offers.append(offer)
         }
         if fields.isShort { return nil }
     }
@@ -96,6 +140,12 @@ private struct StoredFields {
     mutating func text() -> String {
         let count = self.count()
         return self.take(count)?.string ?? ""
+    }
+
+    mutating func texts() -> [String] {
+        var texts: [String] = []
+        for _ in 0..<self.count() where !self.isShort { texts.append(self.text()) }
+        return texts
     }
 
     private mutating func take(_ count: Int) -> ByteView? {

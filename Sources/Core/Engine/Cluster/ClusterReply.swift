@@ -180,11 +180,16 @@ package struct GatewayReport: Sendable {
         }
     }
 
+    /// The most offers of one report.
+    package static let offersMax = 256
+
     /// What operators know it by: host and port of its edge.
     package var name: String
     package var version: String
     /// Of each topic that has streams here.
     package var workers: [Workers] = []
+    /// The kinds of these streams by what they take, at most `offersMax`; none from a gateway of an earlier version.
+    package var offers: [StreamOffer] = []
     /// Wakes in flight on its streams.
     package var wakes = 0
     /// The digests of what must be equal in all gateways, by the names of the keys.

@@ -27,13 +27,17 @@ package struct DeviceSnapshot: Sendable {
 }
 
 /// The readiness of open streams to take a push or a task.
-package enum Takers: Hashable, Sendable {
+package enum Takers: Int, Comparable, Sendable {
     /// No stream takes it.
     case none
     /// Streams take it, but none of them has a free slot.
     case busy
+    /// Streams of other gateways may take it, and it is not known here whether they do.
+    case unknown
     /// A stream that takes it has a free slot.
     case free
+
+    package static func < (left: Takers, right: Takers) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// One topic, at one moment.

@@ -58,6 +58,13 @@ extension Dispatcher {
         self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
     }
 
+    /// The kinds of streams of a topic by what they take, for the report to other gateways.
+    ///
+    /// - Parameter hasFreeSlots: false if none of their slots is to count as free.
+    package func offers(_ topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
+        self.streams.shared?.offered.offers(of: topic, countMax: countMax, hasFreeSlots: hasFreeSlots) ?? []
+    }
+
     /// The devices of which the streams with these free slots take wakes, in the order of tokens; empty for every
     /// device.
     package func devices(_ slots: FreeSlots) -> [DeviceToken] {

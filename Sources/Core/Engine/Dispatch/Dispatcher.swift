@@ -401,7 +401,7 @@ package struct StreamSnapshot: Sendable {
 
 extension TaskSnapshot {
     /// The kind, name and resources that a stream must take to get this task.
-    var target: LaunchTarget {
+    package var target: LaunchTarget {
         LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }
 }

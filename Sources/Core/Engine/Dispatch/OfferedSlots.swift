@@ -43,6 +43,23 @@ struct OfferedSlots {
         }
     }
 
+    /// The kinds of streams of a topic by what they take, free or not, in the order in which claims are made.
+    func offers(of topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
+        (self.topics[topic] ?? []).prefix(countMax).compactMap { place in
+            guard let group = self.groups[place] else { return nil }
+            return StreamOffer(
+                topic: topic,
+                takesPushes: group.shape.takesPushes,
+                tasks: group.shape.tasks,
+                sessions: group.shape.sessions,
+                resources: group.shape.resources,
+                namesDevices: group.shape.namesDevices,
+                streams: group.streams,
+                freeSlots: hasFreeSlots ? group.slots.count : 0
+            )
+        }
+    }
+
     /// The devices that free streams name which take this, each once, in the order of tokens. It costs what there is.
     func devices(_ slots: FreeSlots) -> [DeviceToken] {
         var shape = slots
@@ -153,5 +170,41 @@ extension FreeSlots {
             return list.lexicographicallyPrecedes(others)
         }
         return false
+    }
+}
+
+/// Streams of one topic that take the same.
+package struct StreamOffer: Hashable, Sendable {
+    package let topic: TopicIndex
+    package let takesPushes: Bool
+    /// Patterns of identifiers of tasks.
+    package let tasks: [String]
+    /// Patterns of names of sessions.
+    package let sessions: [String]
+    package let resources: [String]
+    /// True if these streams take wakes of devices that they name, and of no others.
+    package let namesDevices: Bool
+    /// The number of the streams, and of the wakes that they can take now.
+    package let streams: Int
+    package let freeSlots: Int
+
+    package init(
+        topic: TopicIndex,
+        takesPushes: Bool,
+        tasks: [String] = [],
+        sessions: [String] = [],
+        resources: [String] = [],
+        namesDevices: Bool = false,
+        streams: Int,
+        freeSlots: Int
+    ) {
+        self.topic = topic
+        self.takesPushes = takesPushes
+        self.tasks = tasks
+        self.sessions = sessions
+        self.resources = resources
+        self.namesDevices = namesDevices
+        self.streams = streams
+        self.freeSlots = freeSlots
     }
 }

@@ -198,3 +198,75 @@ struct DiagnosisContractTests {
         #expect(try self.failures(contract, 9).first == "lane: wakegate task expire \(token) clean")
     }
 }
+
+@Suite("Diagnoses with the streams of another gateway", .timeLimit(.minutes(15)))
+struct SharedDiagnosisTests {
+    /// Two gateways, of which the first is asked about device 1.
+    private func rig() -> GatewaysRig {
+        var configuration = EngineRig.open(EngineContract.policy)
+        configuration.permittedTasks = .all
+        let rig = GatewaysRig(count: 2, configuration)
+        rig.ask(0) { $0.register(1, 1) }
+        return rig
+    }
+
+    /// The verdict on a task, or on a push, and the details of its handler and of its slots.
+    private func diagnosis(_ rig: GatewaysRig, _ request: Int, task: String? = nil) throws -> [String] {
+        rig.ask(0) { $0.diagnose(request, 1, task: task) }
+        let answer = try JSONReader.read(rig[0].text(request))
+        guard case .string(let verdict)? = answer["verdict"], case .array(let checks)? = answer["checks"] else {
+            throw RigFailure("the answer is \(answer)")
+        }
+        return [verdict]
+            + checks.compactMap { check in
+                guard let name = check["check"], [.string("handler"), .string("slots")].contains(name),
+                    case .string(let detail)? = check["detail"]
+                else { return nil }
+                return detail
+            }
+    }
+
+    @Test("A launch that no stream takes is not ready, although another gateway has free streams")
+    func untaken() throws {
+        let rig = self.rig()
+        rig.ask(1) { $0.subscribe(2, slots: 1, tasks: ["a.*"], resources: ["gpu"], takesPushes: false) }
+        rig.pass(seconds: 2)
+        #expect(try self.diagnosis(rig, 3, task: "a.b")[0] == "ready")
+        let other = try self.diagnosis(rig, 4, task: "b")
+        #expect(other[0] == "held" && other[1].hasSuffix(" and none takes b of this device."))
+        #expect(try self.diagnosis(rig, 5)[0] == "held")
+        rig.ask(0) { requests in
+            requests.submit(6, 1, "b")
+            requests.push(7, 1)
+        }
+        rig.ask(0) { $0.explain(8, 1) }
+        #expect(rig[0].text(8).contains("takes task=b of this device: start a worker that subscribes with it"))
+        #expect(rig[0].text(8).contains("takes no pushes of this device: start a worker that does"))
+        rig.ask(1) { $0.subscribe(9) }
+        rig.pass(seconds: 2)
+        #expect(rig[1].wakes.map(\.stream) == [9], "the push")
+        rig.ask(0) { $0.report(10, rig[1].wakes[0].id, .newData) }
+        rig.ask(0) { $0.submit(11, 1, "a.b", .processing([])) }
+        rig.pass(seconds: 2)
+        let busy = try self.diagnosis(rig, 12, task: "a.c")
+        #expect(busy[1].hasSuffix(", and one takes a.c of this device."))
+        #expect(busy[2].hasPrefix("Every stream that takes"))
+    }
+
+    @Test("Of streams that name devices, another gateway does not know which these are, and says so")
+    func unknown() throws {
+        let rig = self.rig()
+        let subscription = SubscriptionRequest(slots: 1, devices: [EngineRig.token(2)])
+        rig.ask(1) { $0.ask(2, .subscribe, .subscribe(topic: Requests.topic(0), subscription)) }
+        rig.pass(seconds: 2)
+        let push = try self.diagnosis(rig, 3)
+        #expect(push[0] == "held")
+        #expect(push[1].contains("it is not known here whether one of another gateway takes pushes of this device"))
+        #expect(push[2].hasPrefix("This gateway knows of no free stream that takes it. It launches at once if"))
+        #expect(try self.diagnosis(rig, 4, task: "a")[1].contains(" none takes a "), "it takes pushes alone")
+        rig.ask(0) { $0.explain(5, 1) }
+        #expect(rig[0].text(5).contains("it launches at once if one of another gateway does"))
+        rig.ask(0) { $0.subscribe(6) }
+        #expect(try self.diagnosis(rig, 7)[0] == "ready")
+    }
+}

@@ -29,8 +29,9 @@ extension EngineWork {
             let snapshot = reach.workspace.snapshot(device.index)
             let topic = reach.engine.topic(of: device.index)
             var outlook = task.map { reach.dispatcher.outlook(ofTask: $0, device.index) }
-            if let takers = outlook?.launch.takers {
-                outlook?.launch.takers = reach.workspace.takersShown(takers, topic)
+            if let found = outlook {
+                let takers = reach.workspace.takersShown(found.launch.takers, of: found.target, topic)
+                outlook?.launch.takers = takers
             }
             let diagnosis = Diagnosis(
                 device: snapshot,

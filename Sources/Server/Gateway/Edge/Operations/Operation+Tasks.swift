@@ -293,6 +293,7 @@ extension Workspace {
                 list = TaskList(device: self.engine.snapshot(device), offset: self.offset)
             }
             self.dispatcher.noteTakers(of: &task, device)
+            self.noteRemoteTakers(of: &task, self.engine.topic(of: device))
             list?.write(task, to: &writer)
         }
         writer.endArray()

@@ -161,11 +161,16 @@ extension Diagnosis {
         let (option, words) = self.wanted
         let streams = self.workers.connected == 1 ? "1 stream is" : "\(self.workers.connected) streams are"
         let connected = "\(streams) connected for \(self.topic)"
-        let isTaken = self.launch.takers != .none
+        let takes: String
+        switch self.launch.takers {
+        case .free, .busy: takes = "one takes \(words)"
+        case .none: takes = "none takes \(words)"
+        case .unknown: takes = "it is not known here whether one of another gateway takes \(words)"
+        }
         return self.check(
             "handler",
-            isTaken,
-            "\(connected), and \(isTaken ? "one" : "none") takes \(words).",
+            self.launch.takers == .free || self.launch.takers == .busy,
+            "\(connected), and \(takes).",
             "wakegate worker --topic \(self.topic)\(option) -- COMMAND"
         )
     }
@@ -175,6 +180,10 @@ extension Diagnosis {
         switch self.launch.takers {
         case .free: detail = "A stream that takes it has a free slot."
         case .none: detail = "No stream takes it."
+        case .unknown:
+            detail =
+                "This gateway knows of no free stream that takes it. It launches at once if a free stream of another "
+                + "gateway does."
         case .busy:
             let stalled = self.workers.stallReason.map { " Stalled: \(self.workers.stalled), such as that of \($0)." }
             let busy = "Every stream that takes it holds as many wakes as it may, or gets none."

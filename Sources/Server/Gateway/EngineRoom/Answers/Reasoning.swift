@@ -112,6 +112,10 @@ extension Reasoning {
         guard workers.connected > 0 else {
             return "no worker is subscribed to \(topic): start one (wakegate worker --topic \(topic) -- COMMAND)"
         }
+        if self.device.pushTakers == .unknown {
+            return "no free stream of \(topic) is known here that takes pushes of this device: it launches at once if "
+                + "one of another gateway does"
+        }
         guard self.device.pushTakers == .busy else {
             let subject =
                 workers.connected == 1

@@ -47,6 +47,8 @@ struct Membership {
                     hearsConditions: dispatcher.hearsConditions(topic)
                 )
             )
+            let countMax = GatewayReport.offersMax - report.offers.count
+            report.offers += dispatcher.offers(topic, countMax: countMax, hasFreeSlots: !isDraining)
         }
         return report
     }
@@ -65,6 +67,7 @@ struct Membership {
                 )
                 remote.append(counts, of: workers.topic, hearsConditions: workers.hearsConditions)
             }
+            for offer in member.report.offers { remote.append(offer) }
         }
         let status = ClusterStatus(view, own: self.number)
         remote.status = status

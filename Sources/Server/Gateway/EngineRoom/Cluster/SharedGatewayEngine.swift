@@ -147,7 +147,7 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         let remote = RemoteWorkers()
-        parts.dispatcher.share { remote.hasFreeSlot($0) }
+        parts.dispatcher.share { remote.mayTakePush($0) }
         let times = SharedCommitTimes()
         self.store = store
         self.times = times

@@ -38,27 +38,28 @@ package struct Workspace {
         return counts
     }
 
-    /// Everything that is known of a device, the streams of other gateways included, of which only their numbers are
-    /// known.
+    /// Everything that is known of a device, the streams of other gateways included.
     func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         var snapshot = self.dispatcher.snapshot(device)
         let topic = self.engine.topic(of: device)
-        snapshot.pushTakers = self.takersShown(snapshot.pushTakers, topic)
-        if self.remote?.hasStreams(topic) == true {
-            for index in snapshot.tasks.indices { snapshot.tasks[index].isTaken = true }
-        }
+        snapshot.pushTakers = self.takersShown(snapshot.pushTakers, of: .push, topic)
+        for index in snapshot.tasks.indices { self.noteRemoteTakers(of: &snapshot.tasks[index], topic) }
         return snapshot
+    }
+
+    /// Says of a task whether streams of other gateways take it, as far as that is known here.
+    func noteRemoteTakers(of task: inout TaskSnapshot, _ topic: TopicIndex) {
+        if let remote = self.remote, remote.takers(of: task.target, topic) != .none { task.isTaken = true }
     }
 
     /// Whether streams take a wake; after a failure as far as those tell that there were.
     ///
     /// - Parameter takers: how it is with the streams of this gateway.
-    func takersShown(_ takers: Takers, _ topic: TopicIndex) -> Takers {
+    func takersShown(_ takers: Takers, of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         if let workers = self.failure?.workers[topic] {
             return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
         }
-        guard takers != .free, let remote = self.remote else { return takers }
-        return remote.hasFreeSlot(topic) ? .free : remote.hasStreams(topic) ? .busy : takers
+        return max(takers, self.remote?.takers(of: target, topic) ?? .none)
     }
 
     /// How many devices wait for a worker of this topic: none while it is paused.
@@ -192,6 +193,8 @@ package struct WorkersAtFailure {
 package final class RemoteWorkers {
     private var total = Dispatcher.WorkerCounts()
     private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
+    /// The kinds of these workers by what they take.
+    private var offers: [TopicIndex: [(request: SubscriptionRequest, offer: StreamOffer)]] = [:]
     /// Topics of which a stream of another gateway hears of conditions.
     private var hearing: Set<TopicIndex> = []
     /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
@@ -207,6 +210,7 @@ package final class RemoteWorkers {
     func removeAll() {
         self.total = Dispatcher.WorkerCounts()
         self.byTopic = [:]
+        self.offers = [:]
         self.hearing = []
     }
 
@@ -217,6 +221,31 @@ package final class RemoteWorkers {
         if hearsConditions { self.hearing.insert(topic) }
     }
 
+    /// Streams of another gateway, which are counted besides, take this.
+    func append(_ offer: StreamOffer) {
+        let request = SubscriptionRequest(
+            slots: 1,
+            takesPushes: offer.takesPushes,
+            tasks: offer.tasks.map { IdentifierPattern($0) },
+            sessions: offer.sessions.map { IdentifierPattern($0) },
+            resources: offer.resources,
+            devices: []
+        )
+        self.offers[offer.topic, default: []].append((request, offer))
+    }
+
+    /// Returns the readiness of the streams of other gateways to take a push or a task of a topic. It is unknown for
+    /// streams that name devices, as reports do not say which.
+    func takers(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
+        guard let counts = self.byTopic[topic], counts.connected > 0 else { return .none }
+        let known = self.offers[topic] ?? []
+        var takers = known.reduce(0) { $0 + $1.offer.streams } < counts.connected ? Takers.unknown : .none
+        for (request, offer) in known where request.takes(target) {
+            takers = max(takers, offer.namesDevices ? .unknown : offer.freeSlots > 0 ? .free : .busy)
+        }
+        return takers
+    }
+
     /// Adds the workers of one topic, or of all, to `counts`.
     func add(_ topic: TopicIndex?, to counts: inout Dispatcher.WorkerCounts) {
         Self.add(topic.map { self.byTopic[$0] ?? Dispatcher.WorkerCounts() } ?? self.total, to: &counts)
@@ -225,9 +254,10 @@ package final class RemoteWorkers {
     /// Whether another gateway has streams of a topic.
     func hasStreams(_ topic: TopicIndex) -> Bool { (self.byTopic[topic]?.connected ?? 0) > 0 }
 
-    /// Whether another gateway has a free slot of a topic.
-    func hasFreeSlot(_ topic: TopicIndex) -> Bool {
-        self.byTopic[topic].map { $0.busy < $0.slots } ?? false
+    /// Returns true if another gateway has a slot that may be free for a push of a topic.
+    func mayTakePush(_ topic: TopicIndex) -> Bool {
+        let takers = self.takers(of: .push, topic)
+        return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
     }
 
     /// Whether a stream of another gateway hears of conditions of a topic.
