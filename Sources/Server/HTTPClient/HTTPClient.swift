@@ -398,26 +398,9 @@ extension HTTPClient {
     private static func text(of code: CURLcode) -> String {
         // In libcurl's words this could be the file's path, or its permissions, which were looked at before.
         if code == CURLE_SSL_CACERT_BADFILE { return "the authority's file holds no certificate in PEM" }
-        if let text = self.texts[code.rawValue] { return text }
+        if code == CURLE_PEER_FAILED_VERIFICATION { return "the certificate has another name or no trusted authority" }
         return unsafe String(cString: curl_easy_strerror(code))
     }
-
-    /// The messages of the codes that users meet; libcurl's own name its functions, and SSH.
-    private static let texts: [UInt32: String] = [
-        CURLE_COULDNT_RESOLVE_HOST.rawValue: "the host name cannot be resolved",
-        CURLE_COULDNT_CONNECT.rawValue: "the connection failed",
-        CURLE_OPERATION_TIMEDOUT.rawValue: "the time limit has passed",
-        CURLE_PEER_FAILED_VERIFICATION.rawValue:
-            "the certificate is for another name, has expired, or no trusted authority signed it",
-        CURLE_SSL_CONNECT_ERROR.rawValue: "the TLS handshake failed",
-        CURLE_SSL_CERTPROBLEM.rawValue: "the client certificate or its key cannot be used",
-        CURLE_GOT_NOTHING.rawValue: "the connection ended without an answer",
-        CURLE_SEND_ERROR.rawValue: "the connection broke while the request was sent",
-        CURLE_RECV_ERROR.rawValue: "the connection broke while the answer was received",
-        CURLE_PARTIAL_FILE.rawValue: "the connection ended before the end of the answer",
-        CURLE_HTTP2.rawValue: "the HTTP/2 connection broke",
-        CURLE_HTTP2_STREAM.rawValue: "the HTTP/2 stream was reset",
-    ]
 
     private static func error(
         _ code: CURLcode,

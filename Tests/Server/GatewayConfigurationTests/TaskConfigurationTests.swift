@@ -41,12 +41,14 @@ struct TaskConfigurationTests {
         arguments: [
             (
                 "{policy: {processingWindow: 0}}",
-                "policy.processingWindow: is 0; write \(PolicyParameter.processingWindow.requirement), or such as \"10m\""
+                "policy.processingWindow: is 0; write \(PolicyParameter.processingWindow.requirement), "
+                    + "or such as \"10m\""
             ),
             ("{policy: {continuedMax: 1.5}}", "policy.continuedMax: is 1.5; write a whole number from 1 to 1000"),
             (
                 "{topics: {a: {policy: {usageWindow: '7w'}}}}",
-                "topics.a.policy.usageWindow: is \"7w\"; write \(PolicyParameter.usageWindow.requirement), or such as \"10m\""
+                "topics.a.policy.usageWindow: is \"7w\"; write \(PolicyParameter.usageWindow.requirement), "
+                    + "or such as \"10m\""
             ),
             (
                 "{policy: {processingIntervall: 1}}",

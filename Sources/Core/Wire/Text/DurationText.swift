@@ -1,5 +1,5 @@
-/// A duration as people write it: a number of seconds, or a number and one of `s`, `m`, `h` and `d`, such as `90`, `0.5`,
-/// `10m` or `1h`.
+/// A duration as people write it: a number of seconds, or a number and one of `s`, `m`, `h` and `d`, such as `90`,
+/// `0.5`, `10m` or `1h`.
 package enum DurationText {
     /// The requirement on a duration, for messages.
     package static let requirement = "a number of seconds, or a number and s, m, h or d, such as 30s, 10m or 1h"

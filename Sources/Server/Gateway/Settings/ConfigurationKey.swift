@@ -278,7 +278,7 @@ extension ConfigurationKey {
             summary: limit.purpose,
             isText: false,
             assign: {
-                guard let number = limit.isDuration ? $1.seconds : $1.number, let value = Int(exactly: number),
+                guard let number = limit.takesUnits ? $1.seconds : $1.number, let value = Int(exactly: number),
                     limit.range.contains(value)
                 else { return false }
                 $0.limits[keyPath: limit.field] = value

@@ -43,11 +43,11 @@ package struct GatewayLimit: Sendable {
     /// What the value must be, for messages and manuals.
     package var requirement: String {
         "a whole number of \(self.unit) from \(self.range.lowerBound) to \(self.range.upperBound)"
-            + (self.isDuration ? ", or such as \"10m\"" : "")
+            + (self.takesUnits ? ", or such as \"10m\"" : "")
     }
 
     /// True if the limit is a duration, which may be written as `"10m"`.
-    package var isDuration: Bool { self.unit == "seconds" }
+    var takesUnits: Bool { self.unit == "seconds" }
 }
 
 extension GatewayLimit {
@@ -117,8 +117,8 @@ extension GatewayLimit {
             \.transport.connectionsPerAddressMax,
             "the most connections from one address; 0: no limit",
             "A quarter of `connectionsMax`, because a whole fleet may share one address. An IPv6 network of 64 "
-                + "bits counts as one address, a proxy counts as one address for all its clients, and a Unix socket has "
-                + "none. 0 in `wakegate dev`."
+                + "bits counts as one address, a proxy counts as one address for all its clients, and a Unix socket "
+                + "has none. 0 in `wakegate dev`."
         ),
         GatewayLimit(
             "connectionsPerCredentialMax",

@@ -171,8 +171,8 @@ package enum PushCommand {
         )
     }
 
-    /// Returns the header's value: a duration with a unit is added to `now`, in milliseconds since 1970; any other text,
-    /// such as a UNIX time, is sent as it is.
+    /// Returns the value of apns-expiration: `now`, in milliseconds since 1970, plus a duration with a unit; any other
+    /// text, such as a UNIX time, unchanged.
     package static func expiration(_ text: String, now: Int64) -> String {
         guard text.last?.isLetter == true, let duration = DurationText.milliseconds(text) else { return text }
         return String((now + duration) / 1000)
