@@ -146,6 +146,9 @@ extension EmbeddedEngine {
     /// The bytes that requests and sessions may have for that.
     package var taskBytesMax: Int { self.configuration.taskBytesMax }
 
+    /// The identifiers that the workers of each topic may submit.
+    package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
+
     /// How many identifiers and sessions are kept by name for a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
 

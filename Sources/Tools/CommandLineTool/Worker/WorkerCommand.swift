@@ -262,6 +262,7 @@ package struct WorkerLog: Sendable {
     func tell(_ event: WakeWorkerEvent) {
         switch event {
         case .subscribed: self.commands.log("subscribed at \(self.location.url)")
+        case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.harmless(warning))")
         case .disconnected(let reason, let wait):
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
