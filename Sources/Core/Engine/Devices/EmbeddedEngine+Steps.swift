@@ -69,7 +69,7 @@ extension EmbeddedEngine {
         if isReady != self.devices[device].isReady {
             if isReady {
                 let moment = self.schedule.momentBeingDone ?? self.now
-                self.ready.append(device, since: moment, in: &self.devices)
+                self.ready.append(device, since: moment, lastUse: self.lastUse(device), in: &self.devices)
             } else {
                 self.ready.remove(device, in: &self.devices)
             }
@@ -206,7 +206,7 @@ extension EmbeddedEngine {
                     device: device,
                     topic: self.devices[device].topic,
                     target: row.target(task),
-                    since: since,
+                    order: ReadyOrder(since: since, lastUse: row.policy.usage.last),
                     arrival: task.arrival
                 )
             )

@@ -6,7 +6,7 @@ extension EmbeddedEngine {
     ///
     /// - Returns: the wake, valid until the engine is next called; nil when none waits.
     package func claim(_ topic: TopicIndex) -> LaunchedWake? {
-        while let device = self.ready.first(topic) {
+        while let device = self.longestReady(topic) {
             if let wake = self.claim(device) { return wake }
         }
         return nil
