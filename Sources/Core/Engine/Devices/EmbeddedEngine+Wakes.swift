@@ -443,7 +443,13 @@ extension EmbeddedEngine {
             let row = self.tasks.row(device)
             let parameters = self.parameters(of: device)
             var lanes = DeviceLanes(device: self.devices[device].state, tasks: row.takePolicy())
-            let deadline = lanes.progressReported(arrival, completed: progress.completed, at: self.now, parameters)
+            let deadline = lanes.progressReported(
+                arrival,
+                completed: progress.completed,
+                of: progress.total,
+                at: self.now,
+                parameters
+            )
             row.policy = lanes.tasks
             guard let deadline else { return .notContinued }
             if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }

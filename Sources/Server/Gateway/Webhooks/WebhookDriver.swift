@@ -398,7 +398,7 @@ extension ExpirationReason {
     fileprivate var isOfWorker: Bool {
         switch self {
         case .deadline, .progress: true
-        case .conditions, .cancelled, .operator, .lost: false
+        case .conditions, .pressure, .cancelled, .operator, .lost: false
         }
     }
 }

@@ -35,7 +35,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--report-conditions",
                 "",
-                "tell the gateway this machine's battery, thermal state, power saving and network as those of --device"
+                "tell the gateway this machine's battery, heat, power saving, memory and network as those of --device"
             ),
             OptionDefinition(
                 "--report-app-state",
@@ -301,6 +301,7 @@ package struct WorkerLog: Sendable {
         case .deadline: "deadline, its time has passed"
         case .progress: "progress, it has not advanced for too long"
         case .conditions: "conditions, those of its device no longer allow it"
+        case .pressure: "pressure, memory is short or fewer tasks may run"
         case .cancelled: "cancelled, by whoever submitted it"
         case .operator: "operator, who has ended it"
         case .lost: "lost, and launched again"
