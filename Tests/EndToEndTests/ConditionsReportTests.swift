@@ -17,8 +17,10 @@ struct ConditionsReportTests {
         try self.write(gateway, "thermal/thermal_zone0/temp", "85000")
         try self.write(gateway, "thermal/thermal_zone0/trip_point_0_type", "passive")
         try self.write(gateway, "thermal/thermal_zone0/trip_point_0_temp", "80000")
+        try self.write(gateway, "../../proc/pressure/memory", "some avg10=50.00 avg60=0\nfull avg10=20.00 avg60=0")
         let worker = try self.worker(gateway)
         try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.07 }
+        try self.eventually(gateway, "memoryPressure") { $0 as? String == "critical" }
         try self.eventually(gateway, "charging") { $0 as? Bool == false }
         try self.eventually(gateway, "thermalState") { $0 as? String == "serious" }
         // A push is held by it, as on a phone.

@@ -61,6 +61,7 @@ struct TaskCommandTests {
         let script = #"echo "$WAKEGATE_KIND $WAKEGATE_TASK $WAKEGATE_DEVICE"; exit $(cat status)"#
         let status = gateway.folder.appendingPathComponent("status")
         let worker = try WorkerProcess(gateway, topic: self.topic, ["--task", "com.example.tasks.*"], script: script)
+        try worker.says("the gateway warns: every-task-permitted; ")
         for (number, outcome) in [(0, "success"), (1, "failure")] {
             try Data("\(number)".utf8).write(to: status)
             // Each has an identifier of its own, and the processing lane an interval.

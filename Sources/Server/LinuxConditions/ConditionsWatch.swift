@@ -3,7 +3,7 @@ import Glibc
 /// Watches the machine: says on what to wait, and reads the conditions when it is time for it.
 ///
 /// The kernel tells at once of links, routes and chargers, and logind of who uses the machine. Temperatures, the
-/// charge, and the power profile change without a word; they are read every `pollMilliseconds`.
+/// charge, the memory's pressure and the power profile change without a word; they are read every `pollMilliseconds`.
 ///
 /// It belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind
 /// slow firmware may take longer.
@@ -20,11 +20,11 @@ package final class ConditionsWatch {
     private var beganAt: Int64?
     private var readAt: Int64?
     private var hasNews = true
-    private var thermalState = ThermalState.nominal
+    private var last = MachineConditions()
 
     /// - Parameters:
     ///   - conditions: which are read; the others are nil.
-    ///   - root: `/`, or a folder with `sys`, `var` and `run` in it that stands for it.
+    ///   - root: `/`, or a folder with `sys`, `proc`, `var` and `run` in it that stands for it.
     ///   - network: where links and routes are read.
     package init(
         _ conditions: ConditionSet = .hardware,
@@ -83,8 +83,8 @@ package final class ConditionsWatch {
         if let network = self.network {
             var reading = self.folder.read()
             reading.network = network.read()
-            conditions = MachineConditions(reading, before: self.thermalState)
-            self.thermalState = conditions.thermalState ?? .nominal
+            conditions = MachineConditions(reading, before: self.last)
+            self.last = conditions
         }
         conditions.appState = self.seat?.appState(now: now)
         return conditions

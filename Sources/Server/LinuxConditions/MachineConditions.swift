@@ -8,6 +8,7 @@ package struct MachineConditions: Hashable, Sendable {
     package var charging: Bool?
     package var lowPowerMode: Bool?
     package var thermalState: ThermalState?
+    package var memoryPressure: MemoryPressure?
     package var network: Bool?
     /// Whether somebody uses the machine.
     package var appState: AppState?
@@ -16,8 +17,9 @@ package struct MachineConditions: Hashable, Sendable {
 
     /// The conditions that readings of the machine stand for.
     ///
-    /// - `before`: the thermal state at the last reading.
-    package init(_ reading: MachineReading, before: ThermalState = .nominal) {
+    /// - Parameter before: The conditions at the last reading: heat and pressure leave a state later than they enter
+    ///   it.
+    package init(_ reading: MachineReading, before: MachineConditions = MachineConditions()) {
         if let supplies = reading.powerSupplies {
             let power = PowerState(supplies)
             self.batteryPercent = power.batteryPercent
@@ -25,7 +27,11 @@ package struct MachineConditions: Hashable, Sendable {
         }
         self.lowPowerMode = reading.isLowPower
         if !reading.zones.isEmpty || !reading.cooling.isEmpty {
-            self.thermalState = ThermalState(zones: reading.zones, cooling: reading.cooling, before: before)
+            let thermalBefore = before.thermalState ?? .nominal
+            self.thermalState = ThermalState(zones: reading.zones, cooling: reading.cooling, before: thermalBefore)
+        }
+        self.memoryPressure = reading.memoryStalls.map {
+            MemoryPressure($0, before: before.memoryPressure ?? .normal)
         }
         self.network = reading.network?.isAvailable
     }
@@ -40,6 +46,7 @@ package struct MachineConditions: Hashable, Sendable {
         if self.charging == earlier.charging { changes.charging = nil }
         if self.lowPowerMode == earlier.lowPowerMode { changes.lowPowerMode = nil }
         if self.thermalState == earlier.thermalState { changes.thermalState = nil }
+        if self.memoryPressure == earlier.memoryPressure { changes.memoryPressure = nil }
         if self.network == earlier.network { changes.network = nil }
         if self.appState == earlier.appState { changes.appState = nil }
         return changes
@@ -58,6 +65,7 @@ package struct MachineConditions: Hashable, Sendable {
         if let charging = self.charging { members.append("\"charging\":\(charging)") }
         if let lowPowerMode = self.lowPowerMode { members.append("\"lowPowerMode\":\(lowPowerMode)") }
         if let thermalState = self.thermalState { members.append("\"thermalState\":\"\(thermalState.rawValue)\"") }
+        if let pressure = self.memoryPressure { members.append("\"memoryPressure\":\"\(pressure.rawValue)\"") }
         if let network = self.network { members.append("\"network\":\(network)") }
         if let appState = self.appState { members.append("\"appState\":\"\(appState.rawValue)\"") }
         return "{\(members.joined(separator: ","))}"
@@ -66,7 +74,7 @@ package struct MachineConditions: Hashable, Sendable {
 
 /// Some of the conditions that a machine can tell of.
 package struct ConditionSet: OptionSet, Hashable, Sendable {
-    /// Conditions of the hardware: battery, charger, power saving, heat and network.
+    /// Conditions of the hardware: battery, charger, power saving, heat, memory and network.
     package static let hardware = ConditionSet(rawValue: 1)
     /// Whether somebody uses the machine.
     package static let appState = ConditionSet(rawValue: 2)
@@ -88,6 +96,8 @@ package struct MachineReading: Hashable, Sendable {
     package var platformProfile: String?
     /// The profile that power-profiles-daemon was set to: `power-saver`, `balanced` or `performance`.
     package var powerProfile: String?
+    /// Nil when the kernel keeps no account of it.
+    package var memoryStalls: MemoryStalls?
     package var network: NetworkReading?
 
     package init() {}
@@ -109,7 +119,7 @@ package struct SystemFolder: Hashable, Sendable {
 
     private let root: String
 
-    /// - Parameter root: `/`, or a folder with `sys`, `var` and `run` in it.
+    /// - Parameter root: `/`, or a folder with `sys`, `proc`, `var` and `run` in it.
     package init(root: String = "/") {
         self.root = root.hasSuffix("/") ? String(root.dropLast()) : root
     }
@@ -129,6 +139,7 @@ package struct SystemFolder: Hashable, Sendable {
         }
         reading.platformProfile = self.text("/sys/firmware/acpi/platform_profile")
         reading.powerProfile = self.powerProfile()
+        reading.memoryStalls = self.text("/proc/pressure/memory").flatMap { MemoryStalls($0) }
         return reading
     }
 
@@ -385,5 +396,51 @@ extension ThermalState {
     package init(zones: [ThermalZoneReading], cooling: [CoolingReading], before: ThermalState) {
         let zoneStates = zones.map { zone in max(zone.state(), min(before, zone.state(atMore: Self.hysteresis))) }
         self = (zoneStates + cooling.map(\.thermalState)).max() ?? .nominal
+    }
+}
+
+/// The share of the last ten seconds in which programs waited for memory, as `/proc/pressure/memory` has it.
+package struct MemoryStalls: Hashable, Sendable {
+    /// Percent of the time in which at least one program waited.
+    package let some: Double
+    /// Percent of the time in which every program that could run waited.
+    package let full: Double
+
+    package init(some: Double, full: Double) {
+        self.some = some
+        self.full = full
+    }
+
+    /// The averages of a text such as `some avg10=1.50 avg60=...`, a line each; nil if it has none.
+    package init?(_ text: String) {
+        func average(_ name: String) -> Double? {
+            let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
+            let field = line?.split(separator: " ").first { $0.hasPrefix("avg10=") }
+            return field.flatMap { Double($0.dropFirst("avg10=".count)) }
+        }
+        guard let some = average("some"), let full = average("full") else { return nil }
+        self.init(some: some, full: full)
+    }
+}
+
+/// The shortage of memory on a machine, from good to bad.
+package enum MemoryPressure: String, Sendable, CaseIterable {
+    case normal, warning, critical
+
+    /// Percent from which programs wait too long for memory.
+    static let bound = 10.0
+    /// Percent below which a state is left.
+    static let end = 5.0
+
+    /// The pressure is critical while every program waits for a tenth of the time, and a warning while some program
+    /// does.
+    ///
+    /// - Parameter before: The pressure at the last reading, which a machine near a bound keeps.
+    package init(_ stalls: MemoryStalls, before: MemoryPressure) {
+        if stalls.full >= (before == .critical ? Self.end : Self.bound) {
+            self = .critical
+        } else {
+            self = stalls.some >= (before == .normal ? Self.bound : Self.end) ? .warning : .normal
+        }
     }
 }

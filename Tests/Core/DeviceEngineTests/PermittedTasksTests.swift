@@ -44,6 +44,42 @@ struct PermittedTasksTests {
         #expect((times[true] ?? 0) > 500 && (times[false] ?? 0) > 500)
     }
 
+    @Test("A worker is warned of the patterns of which no identifier is permitted")
+    func warnings() {
+        let texts = ["a", "a.b", "a.*", "a.b.*", "b..*", "b.*", "..*", "a-.*", "_", "a.", "a.b.", "b.a.b"]
+        let letters = ["a", "b", ".", "-", "_"]
+        let identifiers = (0..<5).reduce(into: [""]) { words, _ in
+            words += words.flatMap { word in letters.map { word + $0 } }
+        }.filter { IdentifierPattern.isIdentifier($0.utf8) }
+        let known = Dictionary(
+            uniqueKeysWithValues: texts.map { text in
+                let pattern = IdentifierPattern(text)
+                return (text, Set(identifiers.filter { pattern.matches($0) }))
+            }
+        )
+        var generator = SeededGenerator(seed: 9)
+        var warned = 0
+        for _ in 0..<500 {
+            let chosen = texts.filter { _ in generator.next() % 4 == 0 }
+            let warning = self.permitted(chosen).warning(
+                topic: "com.a",
+                tasks: texts.map { IdentifierPattern($0) },
+                worker: "w"
+            )
+            let expected = texts.filter { text in
+                chosen.allSatisfy { known[$0]?.isDisjoint(with: known[text] ?? []) ?? true }
+            }
+            #expect(warning?.tasks.map(\.text) ?? [] == expected, "\(chosen)")
+            warned += expected.count
+        }
+        #expect(warned > 500)
+        let (none, all) = (PermittedTasks.none, PermittedTasks.all)
+        #expect(none.warning(topic: "com.a", tasks: [], worker: "") == nil)
+        #expect(none.warning(topic: "com.a", tasks: [IdentifierPattern("a")], worker: "")?.problem == .notPermitted)
+        let everything = all.warning(topic: "com.a", tasks: [IdentifierPattern("a")], worker: "")
+        #expect(everything?.problem == .everythingPermitted)
+    }
+
     @Test("Nothing is permitted, or everything, to a topic that names nothing")
     func defaults() {
         #expect(!PermittedTasks.none.permits("a", topic: "com.a"))

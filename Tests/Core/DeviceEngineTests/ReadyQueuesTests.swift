@@ -40,7 +40,8 @@ struct ReadyQueuesTests {
             for topic in 0..<3 {
                 let index = TopicIndex(rawValue: UInt32(topic))
                 #expect(queues.count(index) == lists[topic].count, "seed \(seed), step \(step)")
-                #expect(queues.first(index)?.rawValue == lists[topic].first, "seed \(seed), step \(step)")
+                let first = queues.first(index, at: Instant(milliseconds: 3000), in: devices)
+                #expect(first?.rawValue == lists[topic].first, "seed \(seed), step \(step)")
             }
         }
         #expect(fromTheMiddle > 100)
@@ -52,12 +53,55 @@ struct ReadyQueuesTests {
         // Taken out first by first, each queue is its list.
         for topic in 0..<3 {
             var left: [UInt32] = []
-            while let device = queues.first(TopicIndex(rawValue: UInt32(topic))) {
+            let index = TopicIndex(rawValue: UInt32(topic))
+            while let device = queues.first(index, at: Instant(milliseconds: 3000), in: devices) {
                 left.append(device.rawValue)
                 queues.remove(device, in: &devices)
             }
             #expect(left == lists[topic])
         }
+    }
+
+    @Test("Devices of one second go in the order of their last use, wherever one leaves", arguments: UInt64(1)...8)
+    func lastUse(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var devices = Self.devices(40, topicCount: 1)
+        var queues = ReadyQueues()
+        queues.grow(topicCount: 1)
+        let topic = TopicIndex(rawValue: 0)
+        var list: [(second: Int64, lastUse: Int64, since: Int64, number: UInt32)] = []
+        var now: Int64 = 0
+        var reordered = 0
+        for step in 0..<3000 {
+            now += Int64(generator.number(below: 200))
+            let number = UInt32(generator.number(below: 40))
+            let device = DeviceIndex(rawValue: number)
+            if let place = list.firstIndex(where: { $0.number == number }) {
+                queues.remove(device, in: &devices)
+                list.remove(at: place)
+            } else {
+                // Two of five were never used.
+                let uses: [Int64] = [.min, .min, 5, 6, 7]
+                let use = uses[Int(generator.number(below: 5))]
+                let lastUse = use == .min ? Instant.distantPast : Instant(milliseconds: use)
+                queues.append(device, since: Instant(milliseconds: now), lastUse: lastUse, in: &devices)
+                let entry = (second: now / 1000, lastUse: use, since: now, number: number)
+                // Behind all earlier devices, but for those of the same second with an earlier use.
+                let place = list.firstIndex { $0.second == entry.second && $0.lastUse < use } ?? list.count
+                if place < list.count { reordered += 1 }
+                list.insert(entry, at: place)
+            }
+            let first = queues.first(topic, at: Instant(milliseconds: now), in: devices)
+            #expect(first?.rawValue == list.first?.number, "seed \(seed), step \(step)")
+            #expect(queues.count(topic) == list.count)
+        }
+        #expect(reordered > 100)
+        var left: [UInt32] = []
+        while let device = queues.first(topic, at: Instant(milliseconds: now), in: devices) {
+            left.append(device.rawValue)
+            queues.remove(device, in: &devices)
+        }
+        #expect(left == list.map(\.number))
     }
 
     @Test("The longest wait is that of the first of some queue")
@@ -90,7 +134,8 @@ struct ReadyQueuesTests {
         queues.grow(topicCount: 2)
         queues.append(DeviceIndex(rawValue: 1), since: .distantPast, in: &devices)
         for topic in 0..<2 as Range<UInt32> {
-            #expect(queues.first(TopicIndex(rawValue: topic))?.rawValue == topic)
+            let first = queues.first(TopicIndex(rawValue: topic), at: .distantPast, in: devices)
+            #expect(first?.rawValue == topic)
         }
     }
 }

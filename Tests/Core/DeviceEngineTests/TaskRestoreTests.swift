@@ -52,7 +52,8 @@ struct TaskRestoreTests {
         let index = rig.index(device)
         let name = "com.example.task\(generator.number(below: 5))"
         let isFree = generator.once(in: 3)
-        switch generator.number(below: 14) {
+        switch generator.number(below: 15) {
+        case 14: rig.conditions(device) { $0.memoryPressure = generator.pick([.normal, .warning, .critical]) }
         case 0: _ = try? rig.submit(device, name, .appRefresh, after: generator.pick([nil, 100]), hasSlot: isFree)
         case 1: _ = try? rig.submit(device, name, .processing(generator.pick([[], .network])), hasSlot: isFree)
         case 2:

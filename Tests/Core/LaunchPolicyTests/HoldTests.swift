@@ -28,6 +28,7 @@ struct HoldTests {
         Row("thermal fair", [.priority, nil, nil]) { $0.thermalState = .fair },
         Row("thermal serious", [.thermal, .thermal, nil]) { $0.thermalState = .serious },
         Row("thermal critical", [.thermal, .thermal, .thermal]) { $0.thermalState = .critical },
+        Row("memory critical", [.priority, nil, nil]) { $0.memoryPressure = .critical },
         Row("battery at the limit", [.priority, nil, nil]) { $0.batteryLevel = 0.2 },
         Row("battery below the limit", [.battery, .battery, nil]) { $0.batteryLevel = 0.199 },
         Row("battery low, charging", [.priority, nil, nil]) {
@@ -100,6 +101,17 @@ struct TaskHoldTests {
         Row("thermal fair", [nil, nil, nil, nil, nil]) { $0.thermalState = .fair },
         Row("thermal serious", [.thermal, .thermal, .thermal, nil, .thermal]) { $0.thermalState = .serious },
         Row("thermal critical", [.thermal, .thermal, .thermal, .thermal, .thermal]) { $0.thermalState = .critical },
+        Row("memory warning", [nil, nil, nil, nil, nil]) { $0.memoryPressure = .warning },
+        Row("memory critical", [.memory, .memory, .memory, nil, nil]) { $0.memoryPressure = .critical },
+        Row("memory comes after thermal and before battery", [.memory, .power, .memory, nil, .battery]) {
+            $0.memoryPressure = .critical
+            $0.charging = false
+            $0.batteryLevel = 0
+        },
+        Row("thermal comes before memory", [.thermal, .thermal, .thermal, .thermal, .thermal]) {
+            $0.memoryPressure = .critical
+            $0.thermalState = .critical
+        },
         Row("battery low", [.battery, .power, .battery, nil, .battery]) {
             $0.charging = false
             $0.batteryLevel = 0.199

@@ -9,7 +9,7 @@ struct ParametersTests {
     static let rows: [Row] = PolicyParameter.allCases.map { name in
         switch name {
         case .launchInterval, .budgetWindow, .immediateRefill, .executionWindow, .maxInterval, .defaultTTL,
-            .processingWindow, .processingInterval, .progressWindow:
+            .processingWindow, .processingInterval, .progressWindow, .pressureStep:
             (name, 0.001, 3_155_760_000, 0, 3_155_760_001)
         case .dailyLaunches, .immediateBurst, .maxAttempts: (name, 1, 1_000_000_000, 0, 1_000_000_001)
         case .maxPenalty: (name, 0, 20, -1, 21)

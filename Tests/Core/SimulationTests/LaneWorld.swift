@@ -177,12 +177,15 @@ extension LaneWorld {
         report.appState = self.random.pick([nil, .background, .background, .active, .active, .forceQuit])
         report.charging = self.random.pick([nil, nil, true, false])
         report.thermalState = self.random.pick([nil, nil, nil, .nominal, .critical])
+        report.memoryPressure = self.random.pick([nil, nil, .warning, .normal, .critical])
         report.lowPowerMode = self.random.pick([nil, nil, nil, true, false, false])
         let before = self.lanes.device.conditions.appState
         let action = self.lanes.conditionsReported(report, at: self.now, self.parameters)
         let isQuit = report.appState == .forceQuit && before != .forceQuit
         let quit = isQuit ? self.waiting.filter { $0.kind == .continued } : []
-        self.expect(action.discarded.map(\.name) == quit.map(\.name), "a force quit drops \(action.discarded)")
+        // A task that pressure ended keeps its place on the device, and comes last here.
+        let (dropped, expected) = (action.discarded.map(\.name.rawValue), quit.map(\.name.rawValue))
+        self.expect(dropped.sorted() == expected.sorted(), "a force quit drops \(action.discarded)")
         self.requests.discarded += UInt64(quit.count)
         if isQuit { self.waiting.removeAll { $0.kind == .continued } }
         for wake in action.ended {
@@ -326,6 +329,9 @@ extension LaneWorld {
                 self.expect(wake.deadline <= self.now, "\(wake.task) expires too early")
                 self.ended(wake.task.arrival, .expired, action)
                 continue
+            case .taskPressed(let wake, let outcome, let action):
+                self.pressed(wake, outcome, action)
+                continue
             case .nothing: break
             }
             switch self.lanes.nextLaunch(at: self.now, self.parameters, hasSlot: { _ in true }) {
@@ -335,6 +341,23 @@ extension LaneWorld {
                 self.launched(self.lanes.taskLaunched(task.arrival, at: self.now, self.parameters))
             }
         }
+    }
+
+    private mutating func pressed(_ wake: TaskWake, _ outcome: TaskOutcome, _ action: TaskEndedAction) {
+        let running = self.flights.filter { $0.item.kind == .continued }
+        let isExcess = running.count > Int(self.parameters.continuedMax)
+        let isShort = self.lanes.device.conditions.memoryPressure == .critical
+        self.expect(isExcess || isShort, "\(wake.task) ends under no pressure")
+        self.expect(wake.task.kind == .continued, "\(wake.task) ends under pressure")
+        // No report of this world has a total, so that all have done as little.
+        self.expect(running.last?.arrival == wake.task.arrival, "\(wake.task) is not the one that launched last")
+        let penalty = self.lanes.device.penalty
+        if let index = self.flights.firstIndex(where: { $0.arrival == wake.task.arrival }), outcome == .lost {
+            self.flights[index].item.attempts -= 1
+        }
+        self.ended(wake.task.arrival, outcome, action)
+        self.expect(self.lanes.device.penalty == penalty, "pressure brings a penalty")
+        self.sightings.saw(isExcess ? "pressure.reload" : "pressure.memory")
     }
 
     private mutating func launched(_ wake: TaskWake) {

@@ -24,9 +24,8 @@ struct LaneWorldTests {
         for seed in Self.seeds {
             let world = try LaneWorld(seed: seed)
             sightings.add(world.sightings)
-            guard let first = world.violations.first else { continue }
-            Issue.record("seed \(seed) (WAKEGATE_SEED=\(seed) replays it): \(first)")
-            return
+            #expect(world.violations.first == nil, "seed \(seed) (WAKEGATE_SEED=\(seed) replays it)")
+            guard world.violations.isEmpty else { return }
         }
         guard Self.seeds.count > 1 else { return }
         for corner in Self.corners {

@@ -126,6 +126,10 @@ extension RandomTrace {
         text("appState", \.appState, ["background", "background", "active", "active", "forceQuit"])
         text("backgroundRefresh", \.backgroundRefresh, ["available", "available", "available", "denied", "restricted"])
         text("thermalState", \.thermalState, ["nominal", "nominal", "fair", "serious", "critical"])
+        // Pushes are not affected.
+        if self.random.chance(10) {
+            members.append("\"memoryPressure\": \"\(self.random.pick(["normal", "warning", "critical"]))\"")
+        }
         flag("charging", \.charging, [true, false])
         flag("lowPowerMode", \.lowPowerMode, [true, false])
         flag("network", \.network, [true, true, true, false])

@@ -141,6 +141,7 @@ extension DispatchSimulation {
         report.network = true
         report.batteryLevel = 1
         report.thermalState = .nominal
+        report.memoryPressure = .normal
         report.lowPowerMode = false
         return report
     }

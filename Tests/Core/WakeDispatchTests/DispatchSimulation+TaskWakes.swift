@@ -25,6 +25,12 @@ extension DispatchSimulation {
         switch reason {
         case .deadline, .progress, .operator: self.taskEnded(delivery, .expired)
         case .conditions: self.taskEnded(delivery, .interrupted)
+        case .pressure:
+            let isStrict = self.models.tasks.ledger.flight(delivery.wake, delivery.token)?.item.isStrict ?? false
+            guard !isStrict else { return self.taskEnded(delivery, .interrupted) }
+            let isCritical = self.models.tasks.isShortOfMemory(delivery.token)
+            self.models.tasks.ledger.pressed(delivery.wake, delivery.token, isCritical: isCritical)
+            self.taskEnded(delivery, .lost, takingBackAttempt: true)
         case .cancelled: self.taskEnded(delivery, .cancelled)
         case .lost: self.taskEnded(delivery, .lost)
         }
@@ -67,6 +73,14 @@ extension DispatchSimulation {
             let hasQuit = delivery.kind == .continued && self.quitting == token
             let isDue = self.models.tasks.isInterrupted(flight, token, at: self.now, parameters)
             if !isDue, !hasQuit { self.fail("\(flight.item.name) was interrupted by nothing") }
+        case .pressure:
+            let count = self.models.checker.count(delivery.token, .continued)
+            let isExcess = count > Int(self.parameters(delivery.token).continuedMax)
+            let isShort = self.models.tasks.isShortOfMemory(delivery.token)
+            if delivery.kind != .continued || !(isExcess || isShort) {
+                self.fail("\(delivery.kind) \(wake) ended because of a pressure that is not there")
+            }
+            self.taskCoverage.note(isShort ? "pressed by memory" : "pressed by a reload")
         case .cancelled:
             if self.cancelledWakes.remove(wake) == nil { self.fail("a wake was cancelled that nobody had cancelled") }
         case .operator, .lost: break

@@ -30,6 +30,7 @@ extension DispatchSimulation {
             resources: request.details.resources
         )
         if case .processing(let needs) = request.kind { item.needs = needs }
+        item.isStrict = request.kind == .continued(.fail)
         if item.kind != .continued { item.notBefore = request.earliestBegin ?? item.notBefore }
         let isPermitted = self.isPermitted(item.name, topic: self.topic(of: device))
         let refusal =
@@ -283,6 +284,7 @@ extension DispatchSimulation {
             case 4: report.appState = generator.once(in: 2) ? .forceQuit : .background
             case 5: report.charging = generator.once(in: 2)
             case 6: report.backgroundRefresh = generator.pick([.available, .available, .denied, .restricted])
+            case 7 where generator.once(in: 2): report.memoryPressure = generator.pick([.normal, .warning, .critical])
             case 7: report.thermalState = generator.pick([.nominal, .serious, .critical])
             default:
                 report = Self.wellBeing

@@ -21,6 +21,10 @@ struct RequestLedger {
         /// 0 for a request.
         var transfers: UInt64 = 0
         var attempts = 0
+        /// A continued task with the strategy `fail`.
+        var isStrict = false
+        /// Pressure ended it while memory was critical.
+        var waitsForMemory = false
 
         var isSession: Bool { self.kind == .urlSession }
 
@@ -153,6 +157,7 @@ extension RequestLedger {
             return nil
         }
         item.attempts += 1
+        item.waitsForMemory = false
         self.counts.launched[item.kind] += 1
         if item.attempts != Int(task.task.attempts) { self.fail("\(name) says attempt \(task.task.attempts)") }
         if item.transfers != task.task.transfers { self.fail("\(name) says \(task.task.transfers) transfers") }
@@ -182,6 +187,12 @@ extension RequestLedger {
         } else {
             self.end(item, .result(outcome))
         }
+    }
+
+    /// Pressure ends a wake, whose request waits again until memory is not critical.
+    mutating func pressed(_ wake: WakeID, _ token: DeviceToken, isCritical: Bool) {
+        guard let index = self[token].inFlight.firstIndex(where: { $0.wake == wake }) else { return }
+        self.devices[token]?.inFlight[index].item.waitsForMemory = isCritical
     }
 
     private mutating func retry(_ item: Item, _ flight: Flight, _ token: DeviceToken, attemptsMax: Int) {

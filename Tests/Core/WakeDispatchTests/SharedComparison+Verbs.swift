@@ -131,7 +131,8 @@ extension SharedComparison {
     private func conditions(_ device: Int) throws {
         let token = EngineRig.token(device)
         var report = ConditionsReport()
-        switch self.generator.number(below: 7) {
+        switch self.generator.number(below: 8) {
+        case 7: report.memoryPressure = self.generator.pick(Conditions.MemoryPressure.allCases)
         case 0: report.batteryLevel = self.generator.pick([0.05, 0.3, 1])
         case 1, 2: report.appState = self.generator.pick(Conditions.AppState.allCases)
         case 3: report.backgroundRefresh = self.generator.pick(Conditions.BackgroundRefresh.allCases)

@@ -39,6 +39,33 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig) == [[3, 5], [3, 7]])
     }
 
+    /// Uses devices in this order, each a millisecond after the one before.
+    private func use(_ devices: [Int], _ rig: DispatchRig) {
+        for device in devices {
+            rig.rig.register(device)
+            rig.conditions(device) { $0.appState = .active }
+            rig.conditions(device) { $0.appState = .background }
+            rig.advance(by: 1)
+        }
+    }
+
+    @Test("Devices that came to wait within a second go in the order of their last use, the most recent first")
+    func lastUse() {
+        let rig = TaskDispatchTests.rig()
+        self.use([3, 1, 2], rig)
+        for device in 0..<6 {
+            if device % 2 == 0 { rig.push(device) } else { rig.submit(device, "a") }
+            rig.advance(by: 10)
+        }
+        rig.advance(by: 1000)
+        // Used last of all, and a second later.
+        self.use([6], rig)
+        rig.submit(6, "a")
+        rig.push(7)
+        rig.subscribe(1, slots: 9, tasks: ["a"])
+        #expect(TaskDispatchTests.given(rig).map { $0[1] } == [2, 1, 3, 0, 4, 5, 6, 7])
+    }
+
     @Test("On one device what has waited longest goes first, a push of priority 10 no sooner")
     func policyDecides() {
         let rig = TaskDispatchTests.rig()

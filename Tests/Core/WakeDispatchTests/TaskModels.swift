@@ -37,6 +37,7 @@ extension TaskModels {
         after.appState = report.appState ?? after.appState
         after.backgroundRefresh = report.backgroundRefresh ?? after.backgroundRefresh
         after.thermalState = report.thermalState ?? after.thermalState
+        after.memoryPressure = report.memoryPressure ?? after.memoryPressure
         after.batteryLevel = report.batteryLevel ?? after.batteryLevel
         after.charging = report.charging ?? after.charging
         after.lowPowerMode = report.lowPowerMode ?? after.lowPowerMode
@@ -58,6 +59,9 @@ extension TaskModels {
         self.ledger.unregistered(token) { models.holds($0, token, at: now, parameters) }
     }
 
+    /// Returns true if the device has reported critical memory pressure.
+    func isShortOfMemory(_ token: DeviceToken) -> Bool { self.conditions[token]?.memoryPressure == .critical }
+
     /// What holds a request, or a session, of the device back.
     func holds(
         _ item: RequestLedger.Item,
@@ -67,7 +71,10 @@ extension TaskModels {
     ) -> Set<Hold> {
         let state = self.conditions[token] ?? Conditions()
         let isHot = state.thermalState == .critical
-        guard item.kind != .continued else { return isHot ? [.thermal] : [] }
+        let isShort = state.memoryPressure == .critical
+        guard item.kind != .continued else {
+            return Set((isHot ? [.thermal] : []) + (isShort && item.waitsForMemory ? [.memory] : []))
+        }
         if item.isSession, state.appState == .active { return [] }
         var holds: Set<Hold> = []
         func add(_ hold: Hold, when applies: Bool) { if applies { holds.insert(hold) } }
@@ -79,6 +86,7 @@ extension TaskModels {
         add(.power, when: item.needs.contains(.externalPower) && !state.charging)
         add(.lowPower, when: item.kind == .processing && state.lowPowerMode)
         add(.thermal, when: isHot || state.thermalState == .serious)
+        add(.memory, when: isShort && !item.isSession)
         add(.battery, when: state.batteryLevel < parameters.criticalBattery && !state.charging)
         if !item.isSession, let last = self.lastUses[token], parameters.usageWindow > 0 {
             add(.usage, when: now >= last + parameters.usageWindow)

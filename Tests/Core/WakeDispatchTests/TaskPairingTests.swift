@@ -7,7 +7,7 @@ import Wire
 @Suite("Pairing pushes, tasks and sessions with streams, at random", .timeLimit(.minutes(15)))
 struct TaskPairingTests {
     @Test(
-        "Nothing waits that a free slot could take, what came first goes first, and nothing blocks",
+        "Nothing waits that a free slot could take, the first second and the last use go first, and nothing blocks",
         arguments: UInt64(1)...24
     )
     func random(seed: UInt64) {
@@ -202,7 +202,8 @@ private struct PairingRun {
             }
         }
         self.waits += waiting.count
-        self.model.ended(self.rig.rig.instant, waiting: waiting, given: self.given)
+        let uses = (0..<Self.deviceCount).map { self.rig.engine.snapshot(self.rig.rig.index($0)).usage.last }
+        self.model.ended(self.rig.rig.instant, waiting: waiting, given: self.given, uses: uses)
         self.given = []
     }
 }
@@ -246,12 +247,30 @@ struct PairingModel {
     /// When something was first seen to wait.
     struct Since {
         let verb: Int
+        /// The moment of the verb before: it came to wait between the two.
+        let from: Instant
         let moment: Instant
+        /// When its device was last used by then.
+        let lastUse: Instant
+
+        /// The second in which it came to wait; nil if that is not known.
+        private var second: Int64? {
+            let (first, last) = (self.from.milliseconds / 1000, self.moment.milliseconds / 1000)
+            return first == last ? first : nil
+        }
+
+        /// Returns true if it goes first for certain.
+        func goesBefore(_ other: Since) -> Bool {
+            if self.moment.milliseconds / 1000 < other.from.milliseconds / 1000 { return true }
+            guard let second = self.second, second == other.second else { return false }
+            return self.lastUse == other.lastUse ? self.verb < other.verb : self.lastUse > other.lastUse
+        }
     }
 
     /// What waits for a slot.
     private(set) var waiting: [Item: Since] = [:]
     private var verb = 0
+    private var moment = Instant.distantPast
     private(set) var faults: [String] = []
 
     /// A stream got a wake.
@@ -272,7 +291,13 @@ struct PairingModel {
     ///
     /// - `waiting`: all that waits for a slot now.
     /// - `given`: what streams that name no device got in it.
-    mutating func ended(_ moment: Instant, waiting now: [Item], given: [(item: Item, stream: Int)]) {
+    /// - `uses`: when each device was last used.
+    mutating func ended(
+        _ moment: Instant,
+        waiting now: [Item],
+        given: [(item: Item, stream: Int)],
+        uses: [Instant]
+    ) {
         self.verb += 1
         for item in now {
             for (number, stream) in self.streams where stream.isFree && stream.takes(item) {
@@ -280,19 +305,24 @@ struct PairingModel {
             }
         }
         self.checkOrder(Set(now), given)
-        let since = Since(verb: self.verb, moment: moment)
-        self.waiting = Dictionary(uniqueKeysWithValues: now.map { ($0, self.waiting[$0] ?? since) })
+        let from = self.moment
+        self.moment = moment
+        let waiting = now.map { item in
+            let since = Since(verb: self.verb, from: from, moment: moment, lastUse: uses[item.device])
+            return (item, self.waiting[item] ?? since)
+        }
+        self.waiting = Dictionary(uniqueKeysWithValues: waiting)
     }
 
-    /// Of all that waits for a stream what came first goes first.
+    /// Of all that waits for a stream the first second goes first, and of one second the last use.
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
-            for (other, before) in self.waiting where before.verb < since.verb && now.contains(other) {
+            for (other, before) in self.waiting where before.goesBefore(since) && now.contains(other) {
                 guard stream.takes(other) else { continue }
                 // A push and a task that came to wait in the same millisecond are not told apart.
                 func mayPrecede(_ one: Item, _ since: Since) -> Bool {
-                    since.verb <= before.verb || (one.isPush != other.isPush && since.moment == before.moment)
+                    !before.goesBefore(since) || (one.isPush != other.isPush && since.from <= before.moment)
                 }
                 // By its device's policy it may have gone in the place of another one of that device.
                 let isInPlace = self.waiting.contains {

@@ -132,6 +132,7 @@ extension TraceDriver {
         report.appState = (object["appState"] as? String).flatMap(Conditions.AppState.init)
         report.backgroundRefresh = (object["backgroundRefresh"] as? String).flatMap(Conditions.BackgroundRefresh.init)
         report.thermalState = (object["thermalState"] as? String).flatMap(Conditions.ThermalState.init)
+        report.memoryPressure = (object["memoryPressure"] as? String).flatMap(Conditions.MemoryPressure.init)
         report.batteryLevel = object["batteryLevel"] as? Double
         report.charging = object["charging"] as? Bool
         report.lowPowerMode = object["lowPowerMode"] as? Bool

@@ -6,7 +6,7 @@ Arguments: the server's certificate, and its key unless it is in the same file. 
 - `{"do": "event", "name", "data"}` sends an event on the stream that is open, and `{"do": "end"}` ends its connection;
 - `{"do": "answer", "method", "end", "status", "body", "headers"}` is the answer to requests of this method whose path
   without its query ends so: to the next one that has no such answer yet, or, with `"lasts": true`, to all that have no
-  other, until there is a newer one.
+  other, until there is a newer one. Of an answer to `/wakes` the headers alone count: the next stream has them.
 
 What nothing is said of is answered 204. A command with `"told": true` is followed by a line `done`.
 """
@@ -31,6 +31,8 @@ class Handler(scripted_peer.Handler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("wakegate-stream", "a-stream")
         self.send_header("connection", "close")
+        for name, value in take_answer(self.command, self.path.split("?")[0], {}).get("headers", {}).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(b": hello\n\n")
         ended = threading.Event()

@@ -39,6 +39,34 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
+    @Test("What the gateway warns of a subscription is among the events, and not again when it is the same")
+    func warnings() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        try worker.backgroundTask(.appRefresh("com.a")) { _ in }
+        let warning = "task-not-permitted; t does not permit com.a; permit it"
+        try await gateway.answer("GET", "/wakes", 200, headers: ["wakegate-warning": warning])
+        try await gateway.answer("GET", "/wakes", 200, headers: ["wakegate-warning": warning])
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        try await gateway.endStream()
+        try await gateway.request("/wakes")
+        // An answer to a wake shows that the second stream has begun for the worker.
+        try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
+        try await gateway.request("/v1/wakes/w")
+        try await gateway.end(worker, run)
+        worker.endEvents()
+        var (subscriptions, warnings): (Int, [String]) = (0, [])
+        for await event in worker.events {
+            switch event {
+            case .subscribed: subscriptions += 1
+            case .warned(let warning): warnings.append(warning)
+            default: break
+            }
+        }
+        #expect(subscriptions == 2 && warnings == [warning])
+    }
+
     @Test("Pushes and tasks come on one stream, each with its answer; what has no handler is left alone")
     func both() async throws {
         let gateway = try await TaskGateway()

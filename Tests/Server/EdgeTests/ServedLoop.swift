@@ -42,8 +42,14 @@ final class ServedLoop {
         func submit(_ batch: inout HistoryBatch) { batch.removeAll() }
     }
 
-    private struct NoLog: LogSink {
-        func write(_: LogLine, _: LogFormat) -> Bool { true }
+    /// The lines of the log, as text without their time.
+    private final class RecordingLog: LogSink {
+        let lines = Mutex<[String]>([])
+
+        func write(_ line: LogLine, _: LogFormat) -> Bool {
+            self.lines.withLock { $0.append("\(line.event.level.rawValue) \(line.message)") }
+            return true
+        }
     }
 
     /// Whether the last connection has ended during the shutdown.
@@ -61,6 +67,7 @@ final class ServedLoop {
     private let engine: EmbeddedGatewayEngine
     private let client: HTTPClient
     private let idleness = Idleness()
+    private let log = RecordingLog()
     private var batch = CommandBatch()
     private(set) var answers: [HTTPRequestID: Answer] = [:]
 
@@ -81,7 +88,7 @@ final class ServedLoop {
             providerKeys: nil,
             clientTrusts: nil,
             reloads: NoReloads(),
-            log: GatewayLog(level: .error, format: .text, sink: NoLog()),
+            log: GatewayLog(level: .info, format: .text, sink: self.log),
             onIdle: { idleness.isIdle.withLock { $0 = true } }
         )
         self.shared = shared
@@ -117,6 +124,12 @@ final class ServedLoop {
 
     /// How many connections are of topics that send a large part of all.
     var busyConnectionCount: Int { self.server.loops[0].busyConnectionCount }
+
+    /// The lines of the log about an event.
+    func logged(_ event: GatewayEvent) -> [String] {
+        self.shared.log.flush()
+        return self.log.lines.withLock { $0.filter { $0.contains(" \(event.rawValue) ") } }
+    }
 
     // MARK: Requests
 

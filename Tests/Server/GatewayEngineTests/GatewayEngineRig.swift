@@ -431,7 +431,7 @@ extension Told {
             let text = body.buffer.view.string
             self.init(kind: .answer, request: address.number, status: outcome.status, text: text)
         case .asked(let request): self.init(kind: .asked, request: request.reply.number)
-        case .subscribed(let address): self.init(kind: .subscribed, request: address.number, status: 200)
+        case .subscribed(let address, _): self.init(kind: .subscribed, request: address.number, status: 200)
         case .wake(let address, let wake):
             self.init(kind: .wake, request: address.number, text: Self.text(wake.wake))
         case .expired(let address, let wake, let reason):

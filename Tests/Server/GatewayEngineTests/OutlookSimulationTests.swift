@@ -71,7 +71,8 @@ private final class OutlookWorld {
     }
 
     private func change(_ report: inout ConditionsReport) {
-        switch self.chance.number(below: 6) {
+        switch self.chance.number(below: 7) {
+        case 6: report.memoryPressure = self.chance.pick(Conditions.MemoryPressure.allCases)
         case 0: report.appState = self.chance.pick([.background, .active, .forceQuit])
         case 1: report.backgroundRefresh = self.chance.pick([.available, .denied, .restricted])
         case 2: report.network = self.chance.chance(50)
@@ -86,6 +87,7 @@ private final class OutlookWorld {
         report.backgroundRefresh = .available
         report.network = true
         report.thermalState = .nominal
+        report.memoryPressure = .normal
         report.batteryLevel = 1
     }
 

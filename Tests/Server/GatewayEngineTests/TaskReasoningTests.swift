@@ -73,6 +73,7 @@ struct TaskReasoningTests {
             ("network", "the device has no network, which it needs"),
             ("power", "it requires external power and the device is not charging"),
             ("lowPower", "the device is in low power mode"), ("thermal", "the thermal state is serious"),
+            ("memory", "the memory pressure is critical, and launches once the device reports that it is normal"),
             ("battery", "the battery is at 1 %, below the critical"),
         ]
     )
@@ -88,6 +89,7 @@ struct TaskReasoningTests {
                 case "network": report.network = false
                 case "lowPower": report.lowPowerMode = true
                 case "thermal": report.thermalState = .serious
+                case "memory": report.memoryPressure = .critical
                 case "battery": report.batteryLevel = 0.01
                 default: break
                 }

@@ -15,7 +15,7 @@ struct ConditionsWatchTests {
         #expect(conditions.network == true)
         #expect(
             conditions.json == #"{"batteryLevel":0.40,"charging":true,"lowPowerMode":true,"#
-                + #""thermalState":"serious","network":true}"#
+                + #""thermalState":"serious","memoryPressure":"warning","network":true}"#
         )
         #expect(try JSONSerialization.jsonObject(with: Data(conditions.json.utf8)) is [String: Any])
     }
@@ -131,6 +131,7 @@ struct ConditionsWatchTests {
         "sys/class/power_supply/hidpp_battery_0/capacity": "5\n",
         "sys/class/power_supply/hidpp_battery_0/status": "Discharging\n",
         "sys/class/power_supply/AC/type": "Mains\n", "sys/class/power_supply/AC/online": "1\n",
+        "proc/pressure/memory": "some avg10=10.00 avg60=0.00 total=1\nfull avg10=0.00 avg60=0.00 total=0\n",
         "sys/class/thermal/thermal_zone0/type": "acpitz\n", "sys/class/thermal/thermal_zone0/mode": "enabled\n",
         "sys/class/thermal/thermal_zone0/temp": "52000\n",
         "sys/class/thermal/thermal_zone0/trip_point_0_type": "critical\n",

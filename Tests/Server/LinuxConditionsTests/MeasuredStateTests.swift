@@ -100,6 +100,34 @@ struct PowerStateTests {
     }
 }
 
+@Suite("Stalls become a memory pressure")
+struct MemoryPressureTests {
+    @Test(
+        "Every program that waits for a tenth of the time is critical, some program a warning, and each ends at half",
+        arguments: [
+            (0, 0, .normal, .normal), (9.99, 9.99, .normal, .normal), (10, 0, .normal, .warning),
+            (30, 9.99, .warning, .warning), (30, 10, .normal, .critical), (30, 5, .critical, .critical),
+            (30, 4.99, .critical, .warning), (5, 0, .warning, .warning), (4.99, 0, .warning, .normal),
+            (4.99, 4.99, .critical, .normal),
+        ] as [(Double, Double, MemoryPressure, MemoryPressure)]
+    )
+    func bounds(some: Double, full: Double, before: MemoryPressure, expected: MemoryPressure) {
+        #expect(MemoryPressure(MemoryStalls(some: some, full: full), before: before) == expected)
+    }
+
+    @Test("The averages of ten seconds are read, and what has none says nothing")
+    func text() {
+        let some = "some avg10=12.34 avg60=99.00 avg300=0.00 total=1"
+        #expect(
+            MemoryStalls("\(some)\nfull avg10=0.50 avg60=1.00 avg300=0.00 total=2\n")
+                == MemoryStalls(some: 12.34, full: 0.5)
+        )
+        for text in ["", some, "some avg10=x avg60=1\nfull avg10=1", "full\nsome"] {
+            #expect(MemoryStalls(text) == nil, "\(text)")
+        }
+    }
+}
+
 @Suite("Temperatures become a thermal state")
 struct ThermalStateTests {
     private typealias Zone = ThermalZoneReading

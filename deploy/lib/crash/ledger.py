@@ -20,7 +20,8 @@ MIXED_POLICY = {"maxAttempts": 2}
 
 DEFAULT_CONDITIONS = {
     "appState": "background", "backgroundRefresh": "available", "batteryLevel": 1, "charging": False,
-    "lowPowerMode": False, "thermalState": "nominal", "network": True,
+    "lowPowerMode": False, "thermalState": "nominal", "memoryPressure": "normal",
+    "network": True,
 }  # fmt: skip
 
 

@@ -165,6 +165,8 @@ class Session:
             self._stream = response.headers.get("wakegate-stream")
             self._is_open, self._heard = True, time.monotonic()
             log.info("subscribed to %s at %s", self.worker.topic, self.gateway.url)
+            for warning in response.headers.get_list("wakegate-warning"):
+                log.warning("%s warns: %s", self.gateway.url, warning)
             self._watch_silence(response)
             reader = EventReader()
             try:

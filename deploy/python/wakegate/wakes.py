@@ -49,7 +49,7 @@ class Wake:
         self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
         #: Set when the handler must end: a sync handler looks at it now and then, or waits on it instead of sleeping.
         self.expiring = threading.Event()
-        #: deadline, progress, conditions, cancelled, operator or lost; None while the time is not over.
+        #: deadline, progress, conditions, pressure, cancelled, operator or lost; None while the time is not over.
         self.expiration_reason: Optional[str] = None
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):

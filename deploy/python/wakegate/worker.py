@@ -210,7 +210,7 @@ class Worker:
         await self._gateway.call("DELETE", f"/v1/devices/{hexadecimal(device)}")
 
     async def report(self, device: str, **conditions: Any) -> Dict[str, Any]:
-        """Reports conditions such as batteryLevel, charging, lowPowerMode, network, thermalState and appState.
+        """Reports conditions such as batteryLevel, charging, thermalState, memoryPressure, network and appState.
 
         Returns all conditions of the device.
         """

@@ -321,13 +321,16 @@ extension DeviceRecord {
         return spacing
     }
 
-    /// Battery level (8 bytes), app state, background refresh, thermal state, and three switches (1 each).
+    /// Battery level (8 bytes), app state, background refresh, thermal state, and three switches with the memory
+    /// pressure above them (1 each). Programs that know of no memory pressure refuse one that is not normal.
     private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
         buffer.append(conditions.appState.storedCode)
         buffer.append(conditions.backgroundRefresh.storedCode)
         buffer.append(conditions.thermalState.storedCode)
-        buffer.append((conditions.charging ? 1 : 0) | (conditions.lowPowerMode ? 2 : 0) | (conditions.network ? 4 : 0))
+        let switches: UInt8 =
+            (conditions.charging ? 1 : 0) | (conditions.lowPowerMode ? 2 : 0) | (conditions.network ? 4 : 0)
+        buffer.append(switches | conditions.memoryPressure.storedCode << 3)
     }
 
     private static func conditions(_ reader: inout RecordReader) -> Conditions? {
@@ -339,10 +342,11 @@ extension DeviceRecord {
             let thermalState = Conditions.ThermalState(storedCode: reader.integer())
         else { return nil }
         let switches: UInt8 = reader.integer()
-        guard switches < 8 else { return nil }
+        guard let memoryPressure = Conditions.MemoryPressure(storedCode: switches >> 3) else { return nil }
         conditions.appState = appState
         conditions.backgroundRefresh = backgroundRefresh
         conditions.thermalState = thermalState
+        conditions.memoryPressure = memoryPressure
         conditions.charging = switches & 1 != 0
         conditions.lowPowerMode = switches & 2 != 0
         conditions.network = switches & 4 != 0

@@ -168,7 +168,7 @@ extension EmbeddedEngine {
                     device: device,
                     topic: topic,
                     target: row.target(task),
-                    since: ready.since,
+                    order: ReadyOrder(since: ready.since, lastUse: row.policy.usage.last),
                     arrival: ready.arrival
                 )
             )
@@ -183,13 +183,17 @@ extension EmbeddedEngine {
         self.now = now
         // Those that were taken are among those of the store.
         self.configuration.devicesMax = step.configuration.devicesMax - deviceCount + self.devices.count
-        // What has waited longest goes first; of what came at one moment what was taken first.
-        let waits = step.ready.enumerated().map { (place: $0, device: $1, since: self.readySince($1)) }
-        for entry in waits.sorted(by: { ($0.since, $0.place) < ($1.since, $1.place) }) {
-            self.ready.append(entry.device, since: entry.since, in: &self.devices)
+        // Of what has the same place in the order, what was taken first goes first.
+        let waits = step.ready.enumerated().map { place, device in
+            let order = ReadyOrder(since: self.readySince(device), lastUse: self.lastUse(device))
+            return (place: place, device: device, order: order)
+        }
+        for entry in waits.sorted(by: { ($0.order, $0.place) < ($1.order, $1.place) }) {
+            let order = entry.order
+            self.ready.append(entry.device, since: order.since, lastUse: order.lastUse, in: &self.devices)
         }
         let tasks = step.readyTasks.enumerated().sorted {
-            ($0.element.since, $0.offset) < ($1.element.since, $1.offset)
+            ($0.element.order, $0.offset) < ($1.element.order, $1.offset)
         }
         for entry in tasks { self.readyTasks.append(entry.element) }
         step.ready.removeAll(keepingCapacity: true)

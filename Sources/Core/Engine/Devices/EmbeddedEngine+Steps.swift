@@ -18,6 +18,8 @@ extension EmbeddedEngine {
             case .taskExpired(let wake, let action):
                 let ended = self.noteTaskEnd(device, wake, .expired, action)
                 self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
+            case .taskPressed(let wake, let outcome, let action):
+                self.wakes.expired(self.noteTaskEnd(device, wake, outcome, action), .pressure)
             case .pendingExpired(let push): self.discard(push, .expired, device)
             }
         }
@@ -39,7 +41,7 @@ extension EmbeddedEngine {
         // What follows from its state may still be that of another policy.
         let record = self.devices[device]
         guard self.schedule.isJudging, record.state.pending != nil || record.hasTasks else { return isDue }
-        self.derive(device)
+        self.judge(device)
         return true
     }
 
@@ -69,7 +71,7 @@ extension EmbeddedEngine {
         if isReady != self.devices[device].isReady {
             if isReady {
                 let moment = self.schedule.momentBeingDone ?? self.now
-                self.ready.append(device, since: moment, in: &self.devices)
+                self.ready.append(device, since: moment, lastUse: self.lastUse(device), in: &self.devices)
             } else {
                 self.ready.remove(device, in: &self.devices)
             }
@@ -206,7 +208,7 @@ extension EmbeddedEngine {
                     device: device,
                     topic: self.devices[device].topic,
                     target: row.target(task),
-                    since: since,
+                    order: ReadyOrder(since: since, lastUse: row.policy.usage.last),
                     arrival: task.arrival
                 )
             )

@@ -131,8 +131,10 @@ extension EmbeddedEngine {
 
 /// What whoever drives the engine looks at.
 extension EmbeddedEngine {
-    /// The device whose push has waited longest for a slot of this topic.
-    package func longestReady(_ topic: TopicIndex) -> DeviceIndex? { self.ready.first(topic) }
+    /// The device whose push goes first to a slot of this topic.
+    package func longestReady(_ topic: TopicIndex) -> DeviceIndex? {
+        self.ready.first(topic, at: self.now, in: self.devices)
+    }
 
     /// The device's conditions.
     package func conditions(of device: DeviceIndex) -> Conditions { self.devices[device].state.conditions }

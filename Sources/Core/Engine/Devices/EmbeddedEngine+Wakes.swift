@@ -6,7 +6,7 @@ extension EmbeddedEngine {
     ///
     /// - Returns: the wake, valid until the engine is next called; nil when none waits.
     package func claim(_ topic: TopicIndex) -> LaunchedWake? {
-        while let device = self.ready.first(topic) {
+        while let device = self.longestReady(topic) {
             if let wake = self.claim(device) { return wake }
         }
         return nil
@@ -443,7 +443,13 @@ extension EmbeddedEngine {
             let row = self.tasks.row(device)
             let parameters = self.parameters(of: device)
             var lanes = DeviceLanes(device: self.devices[device].state, tasks: row.takePolicy())
-            let deadline = lanes.progressReported(arrival, completed: progress.completed, at: self.now, parameters)
+            let deadline = lanes.progressReported(
+                arrival,
+                completed: progress.completed,
+                of: progress.total,
+                at: self.now,
+                parameters
+            )
             row.policy = lanes.tasks
             guard let deadline else { return .notContinued }
             if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }

@@ -39,6 +39,8 @@ package final class EmbeddedEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil for an engine that has its store alone.
     var shared: SharedStep?
+    /// False while a gateway shares the store that cannot read memory pressure: reports of it are then left out.
+    package var keepsMemoryPressure = true
     /// The tasks of the devices that have none; blank.
     var noTasks = BackgroundTasks()
 
@@ -96,9 +98,15 @@ extension EmbeddedEngine {
             let device = DeviceIndex(rawValue: UInt32(number))
             let record = self.devices[device]
             let isAtRest = record.state.pending == nil && record.state.inFlight == nil
-            if !isAtRest || record.hasTasks { self.derive(device) }
+            if !isAtRest || record.hasTasks { self.judge(device) }
         }
         return !self.schedule.isJudging
+    }
+
+    /// Brings what follows from a device's state up to date with a policy that has changed.
+    func judge(_ device: DeviceIndex) {
+        let hasExcess = self.tasks[device]?.policy.hasExcess(self.parameters(of: device)) ?? false
+        if self.devices[device].hasTasks, hasExcess { self.settle(device) } else { self.derive(device) }
     }
 
     /// The next moment at which `advance` has something to do.
@@ -145,6 +153,9 @@ extension EmbeddedEngine {
 
     /// The bytes that requests and sessions may have for that.
     package var taskBytesMax: Int { self.configuration.taskBytesMax }
+
+    /// The identifiers that the workers of each topic may submit.
+    package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
     /// How many identifiers and sessions are kept by name for a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
@@ -364,6 +375,8 @@ extension EmbeddedEngine {
     ///
     /// - Returns: all its conditions now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
+        var report = report
+        if !self.keepsMemoryPressure { report.memoryPressure = nil }
         self.settle(device)
         let action = self.reported(report, device)
         self.remember(device, .conditions, nil)

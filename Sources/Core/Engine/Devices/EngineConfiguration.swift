@@ -103,11 +103,14 @@ package struct PermittedTasks: Hashable, Sendable {
         let identifiers: Set<Substring>
         /// What patterns that stand for several begin with, each up to its dot.
         let beginnings: Set<Substring>
+        /// The identifiers and beginnings, in ascending order.
+        let stems: [Substring]
 
         init(_ patterns: [IdentifierPattern]) {
             self.patterns = patterns
             self.identifiers = Set(patterns.filter(\.isExact).map { $0.stem[...] })
             self.beginnings = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
+            self.stems = (self.identifiers.union(self.beginnings)).sorted()
         }
 
         func permits(_ identifier: String) -> Bool {
@@ -120,6 +123,21 @@ package struct PermittedTasks: Hashable, Sendable {
                 if self.beginnings.contains(identifier[..<end]) { return true }
             }
             return false
+        }
+
+        /// Returns true if one identifier for which `pattern` stands is permitted.
+        func permitsAny(of pattern: IdentifierPattern) -> Bool {
+            guard !pattern.isExact else { return self.permits(pattern.text) }
+            // Its stem ends with a dot, so a beginning that covers the stem covers this identifier.
+            if self.permits(pattern.stem + "x") { return true }
+            var (low, high) = (0, self.stems.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if self.stems[middle] < pattern.stem[...] { low = middle + 1 } else { high = middle }
+            }
+            // An identifier that equals the stem is none for which the pattern stands.
+            if low < self.stems.count, self.stems[low] == pattern.stem[...] { low += 1 }
+            return low < self.stems.count && self.stems[low].utf8.starts(with: pattern.stem.utf8)
         }
     }
 
@@ -148,6 +166,71 @@ package struct PermittedTasks: Hashable, Sendable {
             return false
         }
         return self.topics[topic]?.permits(identifier) ?? self.permitsUnnamed
+    }
+
+    /// Returns the warning for a worker of `topic` that takes tasks of these patterns, or nil if the topic permits some
+    /// identifier of each.
+    package func warning(
+        topic: String,
+        tasks: [IdentifierPattern],
+        worker: String
+    ) -> SubscriptionWarning? {
+        guard !tasks.isEmpty else { return nil }
+        guard let permitted = self.topics[topic] else {
+            let problem = self.permitsUnnamed ? SubscriptionWarning.Problem.everythingPermitted : .notPermitted
+            return SubscriptionWarning(problem: problem, topic: topic, tasks: tasks, worker: worker)
+        }
+        let refused = tasks.filter { !permitted.permitsAny(of: $0) }
+        guard !refused.isEmpty else { return nil }
+        return SubscriptionWarning(problem: .notPermitted, topic: topic, tasks: refused, worker: worker)
+    }
+}
+
+/// The warning of an accepted subscription that may wait in vain for some of its identifiers.
+package struct SubscriptionWarning: Hashable, Sendable {
+    package enum Problem: Hashable, Sendable {
+        /// The topic permits no identifier of these patterns, so that no such task can be submitted.
+        case notPermitted
+        /// Every identifier is permitted here, as in `wakegate dev`, and would not be elsewhere.
+        case everythingPermitted
+    }
+
+    package let problem: Problem
+    package let topic: String
+    /// The patterns that the warning is about, in the order of the subscription.
+    package let tasks: [IdentifierPattern]
+    /// The label of the stream.
+    package let worker: String
+
+    /// The most patterns that the text names: a header has to pass through proxies.
+    package static let namesMax = 8
+
+    /// The patterns, of more than `namesMax` the first.
+    package var names: String {
+        let names = self.tasks.prefix(Self.namesMax).map(\.text).joined(separator: ", ")
+        let others = self.tasks.count - Self.namesMax
+        return others > 0 ? "\(names) and \(others) more" : names
+    }
+
+    /// The remedy, in one sentence without a full stop.
+    package var remedy: String {
+        switch self.problem {
+        case .notPermitted: "add them to topics.\(self.topic).tasks of the gateway's configuration"
+        case .everythingPermitted: "list them in topics.\(self.topic).tasks of its configuration before production"
+        }
+    }
+
+    /// The value of the `wakegate-warning` header: a name that never changes, a semicolon, the problem, another
+    /// semicolon, and the remedy.
+    package var text: String {
+        switch self.problem {
+        case .notPermitted:
+            "task-not-permitted; \(self.topic) does not permit \(self.names), so no such task can be submitted; "
+                + self.remedy
+        case .everythingPermitted:
+            "every-task-permitted; this gateway permits every identifier, and wakegate serve would not permit "
+                + "\(self.names); \(self.remedy)"
+        }
     }
 }
 

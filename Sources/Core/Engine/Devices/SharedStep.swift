@@ -218,9 +218,14 @@ extension DerivedState {
 
 /// How it is kept: a version and flags (1 byte each), and by flag the digest (8), the moment that is due (8), the hold
 /// (1), since when the push waits for a slot (4), the push-rate window (4) and its count (2); of tasks the gauges, each
-/// count (8), and what waits for a slot behind its count (2), arrival and since when (8 each). Little-endian.
+/// count (8), and what waits for a slot behind its count (2), arrival and since when (8 each). Little-endian. Version 2
+/// has one more gauge at its end, of tasks that memory pressure holds, and is written if there are any: programs that
+/// know of none refuse it.
 extension DerivedState {
     private static let version: UInt8 = 1
+    private static let versionWithMemory: UInt8 = 2
+
+    private var heldByMemory: Int64 { self.tasks?.counted.held[.memory] ?? 0 }
 
     private struct Flags: OptionSet {
         let rawValue: UInt8
@@ -245,7 +250,7 @@ extension DerivedState {
         if self.rateWindowCount > 0 { flags.insert(.rate) }
         if self.tasks != nil { flags.insert(.tasks) }
         if self.isPending || self.tasks != nil { flags.insert(.policy) }
-        buffer.append(Self.version)
+        buffer.append(self.heldByMemory == 0 ? Self.version : Self.versionWithMemory)
         buffer.append(flags.rawValue)
         if flags.contains(.policy) { buffer.appendLittleEndian(self.policy) }
         if let due = self.due { buffer.appendLittleEndian(due.milliseconds) }
@@ -262,12 +267,14 @@ extension DerivedState {
             buffer.appendLittleEndian(ready.arrival)
             buffer.appendLittleEndian(ready.since.milliseconds)
         }
+        if self.heldByMemory != 0 { buffer.appendLittleEndian(self.heldByMemory) }
     }
 
     /// What `store` wrote; nil when it did not.
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
-        guard reader.integer(UInt8.self) == Self.version else { return nil }
+        let version: UInt8 = reader.integer()
+        guard version == Self.version || version == Self.versionWithMemory else { return nil }
         let flags = Flags(rawValue: reader.integer())
         self.isPending = flags.contains(.isPending)
         self.isInFlight = flags.contains(.isInFlight)
@@ -284,13 +291,14 @@ extension DerivedState {
             self.rateWindowCount = reader.integer()
         }
         if flags.contains(.tasks) {
-            let counted = TaskGauges(&reader)
+            var counted = TaskGauges(&reader)
             let count: UInt16 = reader.integer()
             var ready: [TaskRow.Ready] = []
             for _ in 0..<count where reader.hasMore {
                 ready.append((reader.integer(), Instant(milliseconds: reader.integer())))
             }
             guard ready.count == Int(count) else { return nil }
+            if version == Self.versionWithMemory { counted.held[.memory] = reader.integer() }
             self.tasks = Tasks(counted: counted, ready: ready)
         }
         guard reader.isWhole else { return nil }
@@ -298,8 +306,8 @@ extension DerivedState {
 }
 
 extension TaskGauges {
-    /// A pause is of a topic, and no device has a count of it.
-    private static let storedHolds = Hold.taskCodes.filter { $0 != .paused }
+    /// A pause is of a topic, and no device has a count of it. That of memory stands elsewhere.
+    private static let storedHolds = Hold.taskCodes.filter { $0 != .paused && $0 != .memory }
 
     fileprivate func store(to buffer: inout ByteBuffer) {
         for kind in TaskKind.allCases {

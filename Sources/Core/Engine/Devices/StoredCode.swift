@@ -107,8 +107,18 @@ extension Hold {
     ]
     static let taskCodes: [Hold] = [
         .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .worker,
-        .paused,
+        .paused, .memory,
     ]
+}
+
+extension Conditions.MemoryPressure: StoredCase {
+    package var storedCode: UInt8 {
+        switch self {
+        case .normal: 0
+        case .warning: 1
+        case .critical: 2
+        }
+    }
 }
 
 extension Conditions.AppState: StoredCase {

@@ -278,7 +278,8 @@ extension TaskRow {
 
 /// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when
 /// the device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times
-/// 8); by flag, when a processing task last launched (8); the numbers of arrivals (3 times 8); what waits and the wakes
+/// 8); by flag, when a processing task last launched (8); by flag, when pressure ends the next
+/// continued task (4); the numbers of arrivals (3 times 8); what waits and the wakes
 /// in flight, each list behind its count (2); the ids of session events behind their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
@@ -286,7 +287,8 @@ extension TaskRow {
 
         static let usage = Flags(rawValue: 1 << 0)
         static let processing = Flags(rawValue: 1 << 1)
-        static let known: Flags = [.usage, .processing]
+        static let pressure = Flags(rawValue: 1 << 2)
+        static let known: Flags = [.usage, .processing, .pressure]
     }
 
     /// Appends the row as it is kept.
@@ -295,6 +297,7 @@ extension TaskRow {
         var flags: Flags = []
         if policy.usage != Usage() { flags.insert(.usage) }
         if policy.lastProcessing != .distantPast { flags.insert(.processing) }
+        if policy.pressure != 0 { flags.insert(.pressure) }
         buffer.append(flags.rawValue)
         if flags.contains(.usage) {
             buffer.appendLittleEndian(policy.usage.last.milliseconds)
@@ -304,6 +307,7 @@ extension TaskRow {
             buffer.appendLittleEndian(policy.usage.hours.high)
         }
         if flags.contains(.processing) { buffer.appendLittleEndian(policy.lastProcessing.milliseconds) }
+        if flags.contains(.pressure) { buffer.appendLittleEndian(policy.pressure) }
         buffer.appendLittleEndian(policy.arrivals.latest)
         buffer.appendLittleEndian(policy.arrivals.pendingPush)
         buffer.appendLittleEndian(policy.arrivals.pushInFlight)
@@ -330,6 +334,7 @@ extension TaskRow {
             )
         }
         let lastProcessing = flags.contains(.processing) ? reader.moment() : .distantPast
+        let pressure: UInt32 = flags.contains(.pressure) ? reader.integer() : 0
         var arrivals = Arrivals()
         arrivals.latest = reader.integer(0...Self.arrivalMax)
         arrivals.pendingPush = reader.integer(0...arrivals.latest)
@@ -345,7 +350,8 @@ extension TaskRow {
             inFlight: inFlight,
             lastProcessing: lastProcessing,
             usage: usage,
-            arrivals: arrivals
+            arrivals: arrivals,
+            pressure: pressure
         )
     }
 
@@ -532,6 +538,7 @@ extension TaskRow {
         var resumedFrom: TaskResumption? = flags.contains(.resumedFromNothing) ? .nothingTold : nil
         if flags.contains(.resumedFrom) { resumedFrom = .progress(reader.progress()) }
         let progress = flags.contains(.progress) ? reader.progress() : nil
+        wake.total = progress?.total ?? 0
         self.takeOff(Flight(arrival: task.arrival, wake: id, resumedFrom: resumedFrom, progress: progress))
         return wake
     }

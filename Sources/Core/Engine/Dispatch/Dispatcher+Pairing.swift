@@ -137,9 +137,9 @@ extension Dispatcher {
         // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
         self.streams.rotate(stream)
         let longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
-        let pushSince = longest.map { self.engine.readySince($0) }
+        let pushOrder = longest.map { self.engine.readyOrder($0) }
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
-            if let pushSince, pushSince <= task.since { break }
+            if let pushOrder, pushOrder <= task.order { break }
             if self.isReady(task) {
                 if self.launchNext(task.device) { return true }
                 // What was due of its device was done first: the task may be held now, or the stream have stalled.
@@ -148,7 +148,7 @@ extension Dispatcher {
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }
-        guard pushSince != nil, self.workLeft > 0 else { return false }
+        guard pushOrder != nil, self.workLeft > 0 else { return false }
         return self.claimNext(stream.topic)
     }
 

@@ -1,7 +1,7 @@
 import Policy
 import Wire
 
-/// The tasks and sessions of one topic that wait for a slot, in the order in which they came to wait.
+/// The tasks and sessions of one topic that wait for a slot, in the order of `ReadyOrder`.
 ///
 /// A stream finds the first task that it takes by descending a tree for each of its patterns and each set of resources
 /// that it can satisfy. Of these sets there are at most as many as waiting tasks need, and at most 256, as a stream
@@ -47,7 +47,7 @@ struct WaitingTasks {
     /// The number of tasks, including those that ceased to wait and were not dropped yet.
     var count: Int { self.nodes.count }
 
-    /// Adds a task behind all others.
+    /// Adds a task.
     ///
     /// - `key`: The secret that the shape of the trees depends on.
     /// - `isReady`: Returns whether a task still waits.
@@ -112,9 +112,9 @@ struct WaitingTasks {
 
 /// Waiting tasks by name: finding the first of those whose names begin alike costs one descent.
 ///
-/// Several trees share one memory. Each orders its tasks by name, and tasks of one name by arrival; each node knows the
-/// first task below it. The trees are treaps: a parent has a greater priority than its children, and priorities are
-/// random, so that a tree of n tasks is some 3 log n deep whatever names tasks have.
+/// Several trees share one memory. Each orders its tasks by name, and tasks of one name by `ReadyOrder` and arrival;
+/// each node knows which task below it goes first. The trees are treaps: a parent has a greater priority than its
+/// children, and priorities are random, so that a tree of n tasks is some 3 log n deep whatever names tasks have.
 struct TaskTree {
     /// A task, or the tree whose top it is.
     typealias Node = Int32
@@ -125,18 +125,23 @@ struct TaskTree {
     private struct Place {
         let task: ReadyTask
         /// The number of the task in the order of arrival.
-        let order: UInt64
+        let number: UInt64
         let priority: UInt64
         var left = TaskTree.none
         var right = TaskTree.none
         /// The first task of this tree.
         var earliest: Node
         var isUsed = true
+
+        /// Returns true if this task goes before the other one.
+        func goesBefore(_ other: Place) -> Bool {
+            self.task.order == other.task.order ? self.number < other.number : self.task.order < other.task.order
+        }
     }
 
     private var places: [Place] = []
     private var unused: [Node] = []
-    private var lastOrder: UInt64 = 0
+    private var lastNumber: UInt64 = 0
 
     /// The number of places, used or not.
     var capacity: Int { self.places.count }
@@ -147,19 +152,19 @@ struct TaskTree {
     /// Returns the task in one of the `capacity` places, or nil if the place is not used.
     func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
 
-    /// Returns the node that came first, or the other one if one is `none`.
+    /// Returns the node whose task goes first, or the other one if one is `none`.
     func earlier(_ one: Node, _ other: Node) -> Node {
         guard one != Self.none, other != Self.none else { return max(one, other) }
-        return self.places[Int(one)].order < self.places[Int(other)].order ? one : other
+        return self.places[Int(one)].goesBefore(self.places[Int(other)]) ? one : other
     }
 
-    /// Adds a task as the last one.
+    /// Adds a task.
     mutating func append(_ task: ReadyTask, key: HashKey, to root: inout Node) -> Node {
-        self.lastOrder += 1
+        self.lastNumber += 1
         let node = self.unused.popLast() ?? Node(self.places.count)
         // No sender of tasks knows the key, and so none can choose the shape of a tree.
-        let priority = key.hash(self.lastOrder, 0)
-        let place = Place(task: task, order: self.lastOrder, priority: priority, earliest: node)
+        let priority = key.hash(self.lastNumber, 0)
+        let place = Place(task: task, number: self.lastNumber, priority: priority, earliest: node)
         if Int(node) == self.places.count { self.places.append(place) } else { self.places[Int(node)] = place }
         root = self.insert(node, under: root)
         return node
@@ -212,7 +217,7 @@ struct TaskTree {
 extension TaskTree {
     private func standsBefore(_ node: Node, _ other: Node) -> Bool {
         let (one, two) = (self.places[Int(node)].task.target.name, self.places[Int(other)].task.target.name)
-        return one == two ? self.places[Int(node)].order < self.places[Int(other)].order : one < two
+        return one == two ? self.places[Int(node)].goesBefore(self.places[Int(other)]) : one < two
     }
 
     private mutating func insert(_ node: Node, under root: Node) -> Node {

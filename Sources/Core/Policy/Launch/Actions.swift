@@ -183,6 +183,8 @@ package enum TimePassedAction: Hashable, Sendable {
     case pushExpired(WakeEndedAction)
     /// The deadline of a task in flight passed.
     case taskExpired(TaskWake, TaskEndedAction)
+    /// Pressure ended a continued task in flight.
+    case taskPressed(TaskWake, TaskOutcome, TaskEndedAction)
     /// The pending push expired.
     case pendingExpired(PushHandle)
 }

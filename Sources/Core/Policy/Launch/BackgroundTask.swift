@@ -18,6 +18,13 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
 
     package static let network = TaskNeeds(rawValue: 1)
     package static let externalPower = TaskNeeds(rawValue: 2)
+
+    // A continued task has neither need. It keeps two other facts in these bits: gateways of earlier versions, which
+    // may share the rows, read them and take no notice.
+    /// The strategy of a continued task is `fail`.
+    fileprivate static let start = TaskNeeds(rawValue: 1)
+    /// Pressure ended a launch of a continued task, which waits until memory is not critical any more.
+    fileprivate static let memory = TaskNeeds(rawValue: 2)
 }
 
 /// A request as it is submitted.
@@ -62,7 +69,8 @@ extension TaskSubmission.Kind {
         switch self {
         case .appRefresh: .network
         case .processing(let needs): needs
-        case .continued: []
+        case .continued(.queue): []
+        case .continued(.fail): .start
         }
     }
 }
@@ -104,6 +112,18 @@ package struct BackgroundTask: Hashable, Sendable {
         self.needs = needs
     }
 
+    /// True for a continued task that does not wait: its strategy is `fail`.
+    var failsRatherThanWaits: Bool { self.kind == .continued && self.needs.contains(.start) }
+
+    /// True for a continued task that pressure ended, until it launches again.
+    var waitsForMemory: Bool {
+        get { self.kind == .continued && self.needs.contains(.memory) }
+        set {
+            guard self.kind == .continued else { return }
+            if newValue { self.needs.insert(.memory) } else { self.needs.remove(.memory) }
+        }
+    }
+
     /// Whether the two carry the same identifier, or the same session's name.
     func isNamesake(of other: BackgroundTask) -> Bool {
         self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
@@ -135,6 +155,8 @@ package struct TaskWake: Hashable, Sendable {
     package var charge: Charge
     /// The most progress that a continued task reported in this launch.
     package var progress: UInt64
+    /// The total of the last report of progress; 0 for none.
+    package var total: UInt64 = 0
     /// What held it when an operator launched it, and does not interrupt it.
     package var tolerated: Holds
     /// Whether it was cancelled: when it is lost it does not wait again.
@@ -175,6 +197,9 @@ package struct BackgroundTasks: Hashable, Sendable {
     /// Minus infinity before the first processing task.
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
+    /// The millisecond behind the moment at which pressure ends the next continued task in flight, without the bits
+    /// above 32; 0 if it ends none. It lies where alignment leaves room behind `usage`: every used device has one.
+    package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
     /// What a store kept of a device; without arguments a blank one.
@@ -183,13 +208,15 @@ package struct BackgroundTasks: Hashable, Sendable {
         inFlight: [TaskWake] = [],
         lastProcessing: Instant = .distantPast,
         usage: Usage = Usage(),
-        arrivals: Arrivals = Arrivals()
+        arrivals: Arrivals = Arrivals(),
+        pressure: UInt32 = 0
     ) {
         self.waiting = waiting
         self.inFlight = inFlight
         self.lastProcessing = lastProcessing
         self.usage = usage
         self.arrivals = arrivals
+        self.pressure = pressure
     }
 
     /// Whether there is nothing to keep.
@@ -230,6 +257,29 @@ extension BackgroundTasks {
     /// Something may have been the last: forgets the order when nothing needs it.
     mutating func left() {
         if self.isIdle { self.arrivals = Arrivals() }
+        if self.pressure != 0, self.continuedInFlight.isEmpty { self.pressure = 0 }
+    }
+
+    /// When pressure ends the next continued task in flight, or nil if it ends none. The moment is within 24 days.
+    package func pressureAt(_ now: Instant) -> Instant? {
+        guard self.pressure != 0 else { return nil }
+        return now + Int64(Int32(truncatingIfNeeded: Int64(self.pressure) &- 1 &- now.milliseconds))
+    }
+
+    /// Sets when pressure ends the next continued task in flight; nil for never.
+    mutating func setPressure(_ moment: Instant?) {
+        self.pressure = moment.map { max(1, UInt32(truncatingIfNeeded: $0.milliseconds &+ 1)) } ?? 0
+    }
+
+    /// The continued tasks in flight, in the order of launches.
+    var continuedInFlight: ArraySlice<TaskWake> {
+        self.inFlight[(self.inFlight.firstIndex { $0.task.kind == .continued } ?? self.inFlight.endIndex)...]
+    }
+
+    /// Returns true if more continued tasks are in flight than allowed, after `continuedMax` became less.
+    package func hasExcess(_ parameters: Parameters) -> Bool {
+        let continuedMax = Int(parameters.continuedMax)
+        return self.inFlight.count > continuedMax && self.continuedInFlight.count > continuedMax
     }
 
     mutating func wait(_ task: BackgroundTask) {

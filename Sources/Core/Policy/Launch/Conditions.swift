@@ -14,11 +14,16 @@ package struct Conditions: Hashable, Sendable {
         case nominal, fair, serious, critical
     }
 
+    package enum MemoryPressure: String, Sendable, CaseIterable {
+        case normal, warning, critical
+    }
+
     /// The charge, 0...1.
     package var batteryLevel = 1.0
     package var appState = AppState.background
     package var backgroundRefresh = BackgroundRefresh.available
     package var thermalState = ThermalState.nominal
+    package var memoryPressure = MemoryPressure.normal
     package var charging = false
     package var lowPowerMode = false
     package var network = true
@@ -33,6 +38,7 @@ package struct ConditionsReport: Hashable, Sendable {
     package var appState: Conditions.AppState?
     package var backgroundRefresh: Conditions.BackgroundRefresh?
     package var thermalState: Conditions.ThermalState?
+    package var memoryPressure: Conditions.MemoryPressure?
     package var charging: Bool?
     package var lowPowerMode: Bool?
     package var network: Bool?
@@ -47,6 +53,7 @@ extension Conditions {
         self.appState = report.appState ?? self.appState
         self.backgroundRefresh = report.backgroundRefresh ?? self.backgroundRefresh
         self.thermalState = report.thermalState ?? self.thermalState
+        self.memoryPressure = report.memoryPressure ?? self.memoryPressure
         self.charging = report.charging ?? self.charging
         self.lowPowerMode = report.lowPowerMode ?? self.lowPowerMode
         self.network = report.network ?? self.network
@@ -63,7 +70,10 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     case network
     /// The task needs external power.
     case power
-    case lowPower, thermal, battery
+    case lowPower, thermal
+    /// Memory is short, which holds no push.
+    case memory
+    case battery
     /// Nobody used the device for `usageWindow`.
     case usage
     /// The push has a priority that never wakes a device.
@@ -77,8 +87,8 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     ]
     /// The holds that a task or a session can have, in order.
     package static let ofTasks: [Hold] = [
-        .paused, .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage,
-        .worker,
+        .paused, .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .memory, .battery,
+        .usage, .worker,
     ]
 
     package var name: StaticString {
@@ -91,6 +101,7 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
         case .power: "power"
         case .lowPower: "lowPower"
         case .thermal: "thermal"
+        case .memory: "memory"
         case .battery: "battery"
         case .usage: "usage"
         case .priority: "priority"
@@ -112,7 +123,7 @@ extension Conditions {
             self.thermalState == .critical || (self.thermalState == .serious && priority < .immediate)
         case .battery: self.batteryLevel < criticalBattery && !self.charging && priority < .immediate
         case .priority: priority == .passive
-        case .paused, .active, .power, .lowPower, .usage, .worker: false
+        case .paused, .active, .power, .lowPower, .memory, .usage, .worker: false
         }
     }
 
@@ -142,14 +153,14 @@ package struct Holds: OptionSet, Hashable, Sendable {
 
     /// The place of each hold's bit, which records keep.
     private static let places: [Hold] = [
-        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage,
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .memory,
     ]
     package init(_ holds: [Hold]) {
         self = holds.reduce(into: []) { $0.insert(Holds($1)) }
     }
 
     /// The holds that a task can have by its device's conditions.
-    package static let ofTasks = Holds(rawValue: 1 << 9 - 1)
+    package static let ofTasks = Holds(rawValue: 1 << 10 - 1)
 }
 
 extension DeviceLanes {
@@ -172,6 +183,8 @@ extension DeviceLanes {
         let conditions = self.device.conditions
         switch task.kind {
         case .continued:
+            // A new one launches under pressure, and one that pressure ended does not launch again at once.
+            if hold == .memory { return task.waitsForMemory && conditions.memoryPressure == .critical }
             return hold == .thermal && conditions.thermalState == .critical
         case .urlSession:
             return conditions.holds(hold, .considerate, criticalBattery: parameters.criticalBattery)
@@ -184,6 +197,7 @@ extension DeviceLanes {
             case .power: task.needs.contains(.externalPower) && !conditions.charging
             case .lowPower: task.kind == .processing && conditions.lowPowerMode
             case .thermal: conditions.thermalState == .critical || conditions.thermalState == .serious
+            case .memory: conditions.memoryPressure == .critical
             case .battery: conditions.batteryLevel < parameters.criticalBattery && !conditions.charging
             case .usage: self.tasks.usage.isOver(parameters.usageWindow, at: now)
             case .paused, .priority, .worker: false

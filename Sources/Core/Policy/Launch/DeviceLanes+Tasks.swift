@@ -127,6 +127,29 @@ extension DeviceLanes {
         return wake.task.kind == .urlSession ? self.retry(wake, parameters) : .ended(wake.task)
     }
 
+    /// The longest step of pressure that counts, in milliseconds: 20 days.
+    private static let pressureStepMax: Int64 = 20 * 86_400_000
+
+    /// Memory is short, or more continued tasks are in flight than may be: the least advanced of them ends. It waits
+    /// again as if it had not launched, unless its strategy is `fail`. Of equals the one that launched last ends.
+    ///
+    /// - Returns: The wake that ended with its outcome, or nil if no continued task is in flight.
+    mutating func continuedPressed(at now: Instant, _ parameters: Parameters) -> TimePassedAction? {
+        let running = self.tasks.continuedInFlight
+        guard var least = running.first else { return nil }
+        for wake in running.dropFirst() where !wake.isMoreAdvanced(than: least) { least = wake }
+        if let moment = self.tasks.pressureAt(now), running.count <= Int(parameters.continuedMax) {
+            self.tasks.setPressure(moment + min(parameters.pressureStep, Self.pressureStepMax))
+        }
+        guard !least.task.failsRatherThanWaits else {
+            return .taskPressed(least, .interrupted, self.taskEnded(least.task.arrival, .interrupted, parameters))
+        }
+        self.tasks.inFlight[self.inFlightIndex(least.task.arrival)].task.waitsForMemory =
+            self.device.conditions.memoryPressure == .critical
+        let action = self.taskEnded(least.task.arrival, .lost, takingBackAttempt: true, parameters)
+        return .taskPressed(least, .lost, action)
+    }
+
     private mutating func retry(_ wake: TaskWake, _ parameters: Parameters) -> TaskEndedAction {
         let task = wake.task
         guard !wake.isCancelled else { return .discarded(task, .cancelled, replaced: nil) }
@@ -158,11 +181,13 @@ extension DeviceLanes {
     package mutating func progressReported(
         _ arrival: UInt64,
         completed: UInt64,
+        of total: UInt64 = 0,
         at now: Instant,
         _ parameters: Parameters
     ) -> Instant? {
         let index = self.inFlightIndex(arrival)
         guard self.tasks.inFlight[index].task.kind == .continued else { return nil }
+        self.tasks.inFlight[index].total = total
         if completed > self.tasks.inFlight[index].progress {
             self.tasks.inFlight[index].progress = completed
             self.tasks.inFlight[index].deadline = now + parameters.progressWindow
@@ -202,6 +227,7 @@ extension DeviceLanes {
         _ parameters: Parameters
     ) -> DroppedAction {
         let before = self.device.conditions.appState
+        let wasCritical = self.device.conditions.memoryPressure == .critical
         var action = DroppedAction()
         action.discardedPush = self.device.conditionsReported(report)
         let after = self.device.conditions.appState
@@ -222,6 +248,8 @@ extension DeviceLanes {
             }
         }
         self.tasks.inFlight.removeAll { action.ended.contains($0) }
+        let isCritical = self.device.conditions.memoryPressure == .critical
+        if isCritical != wasCritical { self.tasks.setPressure(isCritical ? now : nil) }
         self.tasks.left()
         return action
     }
@@ -243,4 +271,12 @@ extension DeviceLanes {
         }
         return action
     }
+}
+
+extension TaskWake {
+    /// Returns true if a continued task has done a greater part of its work than another. Without a total it has done
+    /// none.
+    fileprivate func isMoreAdvanced(than other: TaskWake) -> Bool { self.fraction > other.fraction }
+
+    private var fraction: Double { self.total == 0 ? 0 : Double(self.progress) / Double(self.total) }
 }

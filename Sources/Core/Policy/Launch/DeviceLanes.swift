@@ -84,7 +84,7 @@ extension DeviceLanes {
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
-        self.forEachEnd(take)
+        self.forEachEnd(from: now, take)
         self.forEachLaunch(from: now, parameters, take)
         return next
     }
@@ -96,7 +96,7 @@ extension DeviceLanes {
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
         // What may launch now waits for a slot; what ends now does not.
         self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
-        self.forEachEnd(take)
+        self.forEachEnd(from: now, take)
         if let end = self.tasks.usage.end(parameters.usageWindow), end > now, !self.tasks.waiting.isEmpty {
             take(end)
         }
@@ -116,11 +116,13 @@ extension DeviceLanes {
         }
     }
 
-    /// Hands over every deadline and every expiry. Reports of progress ask for the first, so that no array is made.
-    private func forEachEnd(_ body: (Instant) -> Void) {
+    /// Hands over every deadline and every expiry, and when pressure ends a task. Reports of progress ask for the
+    /// first, so that no array is made.
+    private func forEachEnd(from now: Instant, _ body: (Instant) -> Void) {
         for wake in self.tasks.inFlight { body(wake.deadline) }
         if let inFlight = self.device.inFlight { body(inFlight.deadline) }
         if let pending = self.device.pending { body(pending.expiry) }
+        if let moment = self.tasks.pressureAt(now) { body(moment) }
     }
 
     /// Hands over the moments from which something may launch.
@@ -213,6 +215,7 @@ extension DeviceLanes {
         precondition(!self.isFull(task.kind.lane, parameters), "there is no room in the lane")
         var task = task
         task.attempts += 1
+        task.waitsForMemory = false
         let deadline = now + Self.window(task.kind, parameters)
         let wake = TaskWake(task: task, launchedAt: now, deadline: deadline, charge: charge, tolerated: tolerated)
         self.tasks.fly(wake)

@@ -169,9 +169,17 @@ extension DeviceState {
         if let inFlight = self.inFlight, inFlight.deadline <= now {
             return .pushExpired(self.wakeEnded(.expired, at: now, parameters, with: &tasks))
         }
-        if let wake = tasks.inFlight.first(where: { $0.deadline <= now }) {
-            return self.change(with: &tasks) {
-                .taskExpired(wake, $0.taskEnded(wake.task.arrival, .expired, parameters))
+        if !tasks.inFlight.isEmpty {
+            if let wake = tasks.inFlight.first(where: { $0.deadline <= now }) {
+                return self.change(with: &tasks) {
+                    .taskExpired(wake, $0.taskEnded(wake.task.arrival, .expired, parameters))
+                }
+            }
+            let isPressed = tasks.pressureAt(now).map { $0 <= now } ?? false
+            if isPressed || tasks.hasExcess(parameters),
+                let action = self.change(with: &tasks, { $0.continuedPressed(at: now, parameters) })
+            {
+                return action
             }
         }
         if let pending = self.pending, pending.expiry <= now {

@@ -35,6 +35,8 @@ package struct Parameters: Hashable, Sendable {
     package fileprivate(set) var progressWindow: Int64 = 60_000
     /// The most continued tasks in flight on one device.
     package fileprivate(set) var continuedMax: UInt32 = 1
+    /// The time between the ends of two continued tasks while memory is short, in milliseconds.
+    package fileprivate(set) var pressureStep: Int64 = 5_000
     /// Nobody used the device for so long: no refresh, no processing, in milliseconds; 0 holds nothing.
     package fileprivate(set) var usageWindow: Int64 = 0
     /// The most a refresh is put off to come right before habitual use, in milliseconds; 0 puts nothing off.
@@ -73,12 +75,13 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
     case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
     case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
     case expirationLead
-    case processingWindow, processingInterval, progressWindow, continuedMax, usageWindow, refreshFlex, refreshLead
+    case processingWindow, processingInterval, progressWindow, continuedMax, pressureStep, usageWindow, refreshFlex
+    case refreshLead
 
     /// The parameters of background tasks.
     package static let ofTasks: [PolicyParameter] = [
-        .processingWindow, .processingInterval, .progressWindow, .continuedMax, .usageWindow, .refreshFlex,
-        .refreshLead,
+        .processingWindow, .processingInterval, .progressWindow, .continuedMax, .pressureStep, .usageWindow,
+        .refreshFlex, .refreshLead,
     ]
 
     /// The parameters that came later: where one is the default, the numbers that tell policies apart leave it out, and
@@ -165,6 +168,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .processingInterval: .duration(\.processingInterval)
         case .progressWindow: .duration(\.progressWindow)
         case .continuedMax: .count(\.continuedMax, 1...Parameters.continuedMaxMost)
+        case .pressureStep: .duration(\.pressureStep)
         case .usageWindow: .duration(\.usageWindow, canBeZero: true)
         case .refreshFlex: .duration(\.refreshFlex, canBeZero: true)
         case .refreshLead: .duration(\.refreshLead, canBeZero: true)
@@ -192,6 +196,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .processingInterval: "the minimum time between two processing tasks of a device"
         case .progressWindow: "the time without progress after which a continued task expires"
         case .continuedMax: "the maximum number of continued tasks in flight on one device"
+        case .pressureStep: "while memory is short, the time after which the next continued task of a device ends"
         case .usageWindow:
             "the time without use of a device after which its refresh and processing tasks are held; 0: never"
         case .refreshFlex: "the maximum delay of a refresh so that it precedes habitual use; 0: no delay"

@@ -246,6 +246,10 @@ extension Simulator {
             self.taskEnded(wake, .expired, device, now, output)
             self.taskEnded(action, device, now, output)
             return true
+        case .taskPressed(let wake, let outcome, let action):
+            self.taskEnded(wake, outcome, device, now, output)
+            self.taskEnded(action, device, now, output)
+            return true
         case .pendingExpired(let handle):
             self.discard(handle, .expired, device, now, output)
             return true

@@ -157,13 +157,15 @@ struct TraceReader {
 
     private static func conditions(_ value: JSONValue, line: Int) throws(TraceError) -> ConditionsReport {
         let known = [
-            "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState", "network",
+            "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState",
+            "memoryPressure", "network",
         ]
         let object = try TraceObject(value, line: line, path: "conditions.", known: known)
         var report = ConditionsReport()
         report.appState = try object.choice("appState", Conditions.AppState.self)
         report.backgroundRefresh = try object.choice("backgroundRefresh", Conditions.BackgroundRefresh.self)
         report.thermalState = try object.choice("thermalState", Conditions.ThermalState.self)
+        report.memoryPressure = try object.choice("memoryPressure", Conditions.MemoryPressure.self)
         report.charging = try object.bool("charging")
         report.lowPowerMode = try object.bool("lowPowerMode")
         report.network = try object.bool("network")

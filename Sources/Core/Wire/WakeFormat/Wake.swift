@@ -386,6 +386,8 @@ package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
     case progress
     /// The device's conditions no longer allow it.
     case conditions
+    /// Memory is short, or fewer continued tasks may run than before.
+    case pressure
     /// Whoever submitted the task has cancelled it.
     case cancelled
     /// An operator has ended it.

@@ -43,6 +43,16 @@ public struct DeviceConditions: Hashable, Sendable {
         case critical
     }
 
+    /// The shortage of memory on the device.
+    public enum MemoryPressure: String, Hashable, Sendable, CaseIterable {
+        /// There is enough.
+        case normal
+        /// Programs wait for memory, which holds nothing.
+        case warning
+        /// Memory is short: refreshes and processing tasks are held, and continued tasks end one after the other.
+        case critical
+    }
+
     /// What the app does.
     public var appState: AppState?
     /// Whether wakes are allowed.
@@ -55,6 +65,8 @@ public struct DeviceConditions: Hashable, Sendable {
     public var isLowPowerMode: Bool?
     /// How hot it is.
     public var thermalState: ThermalState?
+    /// The shortage of memory.
+    public var memoryPressure: MemoryPressure?
     /// Whether the device has a network.
     public var hasNetwork: Bool?
 
@@ -78,6 +90,7 @@ extension DeviceConditions {
         add("charging", self.isCharging.map { String($0) })
         add("lowPowerMode", self.isLowPowerMode.map { String($0) })
         add("thermalState", self.thermalState.map { "\"\($0.rawValue)\"" })
+        add("memoryPressure", self.memoryPressure.map { "\"\($0.rawValue)\"" })
         add("network", self.hasNetwork.map { String($0) })
         return Array("{\(members.joined(separator: ","))}".utf8)
     }
@@ -87,6 +100,7 @@ extension DeviceConditions {
         self.appState = object["appState"]?.text.flatMap { AppState(rawValue: $0) }
         self.backgroundRefresh = object["backgroundRefresh"]?.text.flatMap { BackgroundRefresh(rawValue: $0) }
         self.thermalState = object["thermalState"]?.text.flatMap { ThermalState(rawValue: $0) }
+        self.memoryPressure = object["memoryPressure"]?.text.flatMap { MemoryPressure(rawValue: $0) }
         if case .number(let level)? = object["batteryLevel"] { self.batteryLevel = level.double }
         if case .bool(let flag)? = object["charging"] { self.isCharging = flag }
         if case .bool(let flag)? = object["lowPowerMode"] { self.isLowPowerMode = flag }
@@ -113,7 +127,7 @@ public struct DeviceConditionsChange: Hashable, Sendable {
 /// try await worker.reportMachineConditions(for: token, [.hardware, .appState])
 /// ```
 public struct ReportedConditions: OptionSet, Hashable, Sendable {
-    /// Battery, charger, power saving, thermal state and network.
+    /// Battery, charger, power saving, thermal state, memory pressure and network.
     public static let hardware = ReportedConditions(rawValue: 1)
 
     /// `appState`: `active` while somebody uses the machine's own screen and keyboard (logind's first seat, `seat0`),

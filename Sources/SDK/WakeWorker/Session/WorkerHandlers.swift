@@ -62,6 +62,9 @@ struct WorkerHandlers: Sendable {
 public enum WakeWorkerEvent: Sendable {
     /// The gateway sends wakes from now on.
     case subscribed
+    /// The gateway took the subscription and warns of a likely mistake in it, such as an identifier that the topic does
+    /// not permit: a name that never changes, the problem and the remedy, separated by semicolons.
+    case warned(warning: String)
     /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
     /// A wake came of a kind that the worker has no handler for, or a background task that none is registered for. It

@@ -55,6 +55,11 @@ extension WorkerSession {
         self.reports.subscriptionChanged(true, on: loop)
         if !self.isRenewing { self.events.yield(.subscribed) }
         self.isRenewing = false
+        let warnings = head.headers.filter { $0.name == "wakegate-warning" }.map(\.value)
+        for warning in warnings where !self.warnings.contains(warning) {
+            self.events.yield(.warned(warning: warning))
+        }
+        self.warnings = warnings
     }
 
     /// Subscribes again: the gateway gives the stream no more wakes, as the worker gave several back.

@@ -71,6 +71,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     var releases = ReleaseStateMachine()
     /// True while the worker subscribes again because its stream was stalled.
     var isRenewing = false
+    /// The warnings that came with the last subscription; each is reported when it is new.
+    var warnings: [String] = []
     /// The last stream fell silent: its connection may be dead, and others may keep it open.
     var isConnectionDoubtful = false
     var reader = EventStreamReader(eventBytesMax: WorkerSession.eventBytesMax)

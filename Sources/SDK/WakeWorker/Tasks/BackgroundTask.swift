@@ -342,6 +342,8 @@ public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
     case progress
     /// The device's conditions no longer allow it: somebody uses it, it lost its power, or it is too hot.
     case conditions
+    /// Memory is short, or fewer continued tasks may run than before: one that may wait launches again later.
+    case pressure
     /// Whoever submitted it has cancelled it.
     case cancelled
     /// An operator has ended it.
@@ -355,6 +357,7 @@ public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
             case .deadline: .deadline
             case .progress: .progress
             case .conditions: .conditions
+            case .pressure: .pressure
             case .cancelled: .cancelled
             case .operator: .operator
             case .lost: .lost

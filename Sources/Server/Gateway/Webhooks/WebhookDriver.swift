@@ -345,7 +345,9 @@ extension WebhookDriver {
         case .draining:
             self.isDraining = true
             self.checkDrained()
-        case .subscribed(let address): self.answered(address)
+        case .subscribed(let address, let warning):
+            _ = warning?.write(to: self.log)
+            self.answered(address)
         case .pushAnswer: break  // Nobody pushes from here.
         case .asked: break  // Nor asks for lists.
         case .conditions: break  // No webhook asks to hear of them.
@@ -396,7 +398,7 @@ extension ExpirationReason {
     fileprivate var isOfWorker: Bool {
         switch self {
         case .deadline, .progress: true
-        case .conditions, .cancelled, .operator, .lost: false
+        case .conditions, .pressure, .cancelled, .operator, .lost: false
         }
     }
 }

@@ -3,7 +3,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
     case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
-    case pushWarning
+    case pushWarning, taskNotPermitted, everyTaskPermitted
     case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
     case limitMet, routineLimitMet
     case webhookResting, webhookRecovered, webhookRefused
@@ -17,7 +17,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     package var level: LogLevel {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered, .storeAttached,
-            .configurationsAgree, .devicesUnlocked, .transferStoreRecovered:
+            .configurationsAgree, .devicesUnlocked, .transferStoreRecovered, .everyTaskPermitted:
             .info
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
             .transferStoreFailed:
@@ -42,7 +42,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     var causeField: String? {
         switch self {
         case .limitMet, .routineLimitMet: "limit"
-        case .webhookResting, .webhookRecovered, .webhookRefused: "topic"
+        case .webhookResting, .webhookRecovered, .webhookRefused, .taskNotPermitted: "topic"
         case .clientCertificate, .transferFailed: "reason"
         case .transferExpired, .wakeDelayed, .wakeRefused, .devicesLocked: "session"
         case .providerKeys, .providerTokenRefused, .databaseSetting: "cause"

@@ -25,6 +25,8 @@ package final class GatewayLog: @unchecked Sendable {
     private var hasThread = false
     private var isWriting = false
     private var isClosed = false
+    /// The events of `writeOnce` that were written.
+    private var writtenOnce: Set<GatewayEvent> = []
 
     /// Writes to the journal where standard error is one, and to standard error otherwise.
     package convenience init(level: LogLevel, format: LogFormat) {
@@ -63,6 +65,15 @@ package final class GatewayLog: @unchecked Sendable {
                 self.monitor.signal()
             }
         }
+    }
+
+    /// Writes a line about `event`, the first time that it is called for this event.
+    ///
+    /// - Returns: true the first time, even if the level leaves the line out.
+    package func writeOnce(_ event: GatewayEvent, _ fields: [String: String] = [:]) -> Bool {
+        guard self.monitor.withLock({ self.writtenOnce.insert(event).inserted }) else { return false }
+        self.write(event, fields)
+        return true
     }
 
     /// Waits until everything that was given to it is written, at most for so long.

@@ -5,7 +5,8 @@ extension CommandDefinition {
     private static let token = ArgumentDefinition("TOKEN", "the device token, hexadecimal")
 
     private static let conditionWords = [
-        "appState=", "backgroundRefresh=", "batteryLevel=", "charging=", "lowPowerMode=", "thermalState=", "network=",
+        "appState=", "backgroundRefresh=", "batteryLevel=", "charging=", "lowPowerMode=", "thermalState=",
+        "memoryPressure=", "network=",
     ]
 
     package static let deviceRegister = CommandDefinition(
@@ -56,6 +57,7 @@ extension CommandDefinition {
               charging           true or false
               lowPowerMode       true or false
               thermalState       nominal, fair, serious or critical
+              memoryPressure     normal, warning or critical
               network            true or false
             """
         ],
@@ -67,7 +69,8 @@ extension CommandDefinition {
 package enum DeviceCommands {
     /// The names of the conditions a device can report.
     package static let conditionNames = [
-        "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState", "network",
+        "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState",
+        "memoryPressure", "network",
     ]
 
     static func register(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {

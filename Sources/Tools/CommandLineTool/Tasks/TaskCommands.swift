@@ -207,8 +207,9 @@ extension CommandDefinition {
             command ends when that has ended; a second one ends the command at once, with 130. While the gateway is
             gone the command waits for it to come back: the task does, too. The exit status is the task's: 0 for
             success, 3 when the worker says that it failed, 4 when it expired, 5 when it was cancelled, 6 when the
-            device became too hot or the app was force-quit, 7 when it never ran to an end, as another of its
-            identifier took its place or it was dropped; 1 when it was not submitted, or nobody can say how it ended.
+            device became too hot or short of memory or the app was force-quit, 7 when it never ran to an end, as
+            another of its identifier took its place or it was dropped; 1 when it was not submitted, or nobody can say
+            how it ended.
             """,
         ],
         run: TaskCommands.submit

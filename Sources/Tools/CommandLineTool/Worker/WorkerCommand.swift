@@ -35,7 +35,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--report-conditions",
                 "",
-                "tell the gateway this machine's battery, thermal state, power saving and network as those of --device"
+                "tell the gateway this machine's battery, heat, power saving, memory and network as those of --device"
             ),
             OptionDefinition(
                 "--report-app-state",
@@ -262,6 +262,7 @@ package struct WorkerLog: Sendable {
     func tell(_ event: WakeWorkerEvent) {
         switch event {
         case .subscribed: self.commands.log("subscribed at \(self.location.url)")
+        case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.harmless(warning))")
         case .disconnected(let reason, let wait):
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
@@ -300,6 +301,7 @@ package struct WorkerLog: Sendable {
         case .deadline: "deadline, its time has passed"
         case .progress: "progress, it has not advanced for too long"
         case .conditions: "conditions, those of its device no longer allow it"
+        case .pressure: "pressure, memory is short or fewer tasks may run"
         case .cancelled: "cancelled, by whoever submitted it"
         case .operator: "operator, who has ended it"
         case .lost: "lost, and launched again"

@@ -194,7 +194,7 @@ package enum AgentSettingsReader {
     /// The largest configuration file, in bytes.
     package static let fileBytesMax = 1 << 20
 
-    /// Reads the file at `path`, if any, and then `assignments`, each `KEY=VALUE`, which win. Other settings are those of
+    /// Reads the file at `path`, if any, and then `assignments`, each `KEY=VALUE`, which win. Other settings come from
     /// `base`.
     ///
     /// - Throws: every fault, those of the combination included.

@@ -99,7 +99,7 @@ struct ClusterClients {
         switch heard {
         case .push(let number, let reply): self.answer(number, reply)
         case .answer(let number, let outcome): self.answer(number, outcome, database)
-        case .subscribed(let number):
+        case .subscribed(let number, _):
             if self.asked.removeValue(forKey: number) == nil { self.wrong("a stream begins twice") }
             self.streams[number]?.hasBegun = true
         case .wake(let wake): self.take(wake, of: gateway, database)

@@ -87,6 +87,94 @@ struct ContinuedContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
+    /// Three continued tasks in flight on one stream, the first the most advanced.
+    private func pressed(_ kind: EngineKind, last: TaskSubmission.Strategy) throws -> (EngineContract, [WakeID]) {
+        let contract = try self.contract(kind, continuedMax: 3)
+        contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
+        contract.ask { $0.submit(3, 1, "export.b", .continued(.queue)) }
+        contract.ask { $0.submit(4, 1, "export.c", .continued(last)) }
+        let wakes = contract.wakes.map(\.id)
+        try #require(wakes.count == 3)
+        contract.ask { $0.progress(5, wakes[0], 3, of: 4) }
+        contract.ask { $0.progress(6, wakes[1], 1, of: 4) }
+        return (contract, wakes)
+    }
+
+    @Test("Critical memory pressure ends the least advanced task first, one after the other", arguments: EngineKind.all)
+    func pressure(kind: EngineKind) throws {
+        let (contract, wakes) = try self.pressed(kind, last: .fail)
+        contract.ask { $0.conditions(10, 1) { $0.memoryPressure = .warning } }
+        #expect(contract.member(10, "memoryPressure") == "warning" && contract.expired(1).isEmpty)
+        contract.ask { $0.conditions(11, 1) { $0.memoryPressure = .critical } }
+        #expect(contract.expired(1) == [wakes[2]] && contract.expirations(1) == [.pressure])
+        contract.pass(milliseconds: 4999)
+        #expect(contract.expired(1).count == 1)
+        contract.pass(milliseconds: 1)
+        #expect(contract.expired(1) == [wakes[2], wakes[1]])
+        contract.ask {
+            $0.listTasks(12, 1)
+            $0.report(13, wakes[1], TaskResult.success)
+            $0.diagnose(14, 1, task: "export.b")
+        }
+        #expect(contract.member(12, "waiting", "0", "held") == "memory")
+        #expect(contract.member(12, "waiting", "0", "attempts") == "0")
+        let why = contract.member(12, "waiting", "0", "why")
+        #expect(why.contains("is held because the memory pressure is critical, and launches once the device reports "))
+        #expect(contract.answer(13) == "409 WakeEnded")
+        let command = "wakegate device conditions \(EngineRig.token(1).hex) memoryPressure=normal"
+        #expect(contract.text(14).contains("\"check\":\"hold:memory\",\"ok\":false"), "\(contract.text(14))")
+        #expect(contract.text(14).contains(command))
+        contract.ask { $0.conditions(15, 1) { $0.memoryPressure = .normal } }
+        let again = try contract.lastWake()
+        #expect(again.name == "export.b" && again.attempt == 1)
+        #expect(again.text.contains(#""resumedFrom":{"completed":1,"total":4"#), "\(again.text)")
+        contract.pass(seconds: 20)
+        #expect(contract.expired(1).count == 2, "it was lifted")
+        let books = try contract.books()
+        #expect(books.requestResults(.interrupted) == 1 && books.requestResults(.lost) == 1)
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+    }
+
+    @Test("Critical memory pressure holds refreshes and processing, and no push", arguments: EngineKind.all)
+    func memory(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.subscribe(1, tasks: ["a", "clean"]) }
+        contract.ask { $0.register(2, 1) }
+        contract.ask { $0.submit(3, 1, "clean", .processing([])) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.conditions(4, 1) { $0.memoryPressure = .critical } }
+        #expect(contract.expired(1) == [wake.id] && contract.expirations(1) == [.conditions])
+        contract.ask {
+            $0.submit(5, 1, "a")
+            $0.submit(6, 1, "clean", .processing([]))
+            $0.push(7, 1, isDryRun: true)
+            $0.explain(8, 1)
+        }
+        #expect(contract.member(5, "held") == "memory" && contract.member(6, "held") == "memory")
+        #expect(contract.word(7) == "launched" && contract.member(8, "conditions", "memoryPressure") == "critical")
+        #expect(try contract.books().requests.held[.memory] == 2)
+        contract.ask { $0.conditions(9, 1) { $0.memoryPressure = .warning } }
+        #expect(try contract.lastWake().name == "a")
+    }
+
+    @Test("A reload that lowers continuedMax ends the least advanced tasks at once", arguments: EngineKind.all)
+    func lowered(kind: EngineKind) throws {
+        let (contract, wakes) = try self.pressed(kind, last: .queue)
+        var configuration = EngineRig.open(EngineContract.policy)
+        configuration.permittedTasks = .all
+        contract.step { $0.configure(configuration) }
+        contract.settle()
+        #expect(Set(contract.expired(1)) == [wakes[1], wakes[2]] && contract.expirations(1) == [.pressure, .pressure])
+        contract.ask { $0.listTasks(10, 1) }
+        #expect(contract.member(10, "running", "0", "identifier") == "export.a")
+        #expect(contract.member(10, "waiting", "1", "identifier") == "export.c")
+        contract.ask { $0.report(11, wakes[0], TaskResult.success) }
+        #expect(try contract.lastWake().name == "export.b")
+        let books = try contract.books()
+        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+    }
+
     @Test("An advance alone moves the deadline: a report of as much, or less, does not", arguments: EngineKind.all)
     func advance(kind: EngineKind) throws {
         let contract = try self.contract(kind)

@@ -152,6 +152,22 @@ struct DiagnosisContractTests {
         #expect(contract.member(3, "topics", "1", "streams", "0", "busy") == "0")
     }
 
+    @Test("A subscription for identifiers that are not permitted is accepted with a warning", arguments: EngineKind.all)
+    func warnings(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) {
+            $0.permittedTasks = .none
+            $0.permittedTasks[EngineRig.topicName(0)] = [IdentifierPattern("clean")]
+        }
+        contract.ask { $0.subscribe(1, tasks: ["clean", "other.*"]) }
+        contract.ask { $0.subscribe(2, tasks: ["clean"]) }
+        contract.ask { $0.subscribe(3, topic: 1, tasks: ["clean"]) }
+        let warned = contract.heard.compactMap { heard in
+            if case .subscribed(let stream, let warning?) = heard { "\(stream) \(warning.names)" } else { nil }
+        }
+        #expect(warned == ["1 other.*", "3 clean"])
+        #expect(contract.answered == [1, 2, 3])
+    }
+
     @Test("A diagnosis of a task looks at its identifier, its kind and its times", arguments: EngineKind.all)
     func ofTask(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {

@@ -13,7 +13,7 @@ enum Heard {
     case answer(Int, Outcome)
     /// The outlet hands a request to the engine once more.
     case asked(EngineRequest)
-    case subscribed(Int)
+    case subscribed(Int, SubscriptionWarning? = nil)
     case wake(HeardWake)
     case expiring(WakeID, deadline: Int64, timeLeft: Int64, stream: Int)
     case expired(WakeID, ExpirationReason, stream: Int)
@@ -25,7 +25,7 @@ enum Heard {
     /// The request that this answers; nil when it answers none.
     var answered: Int? {
         switch self {
-        case .push(let request, _), .answer(let request, _), .subscribed(let request): request
+        case .push(let request, _), .answer(let request, _), .subscribed(let request, _): request
         case .asked, .wake, .expiring, .expired, .released, .conditions, .drained, .draining: nil
         }
     }
@@ -41,7 +41,7 @@ enum Heard {
         case .pushAnswer(let reply): self = .push(reply.address.number, reply)
         case .answer(let address, let outcome): self = .answer(address.number, outcome)
         case .asked(let request): self = .asked(request)
-        case .subscribed(let address): self = .subscribed(address.number)
+        case .subscribed(let address, let warning): self = .subscribed(address.number, warning)
         case .wake(let address, let wake): self = .wake(HeardWake(wake, on: address.number))
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self = .expiring(wake, deadline: deadline, timeLeft: timeLeft, stream: address.number)

@@ -87,7 +87,7 @@ struct PushContractTests {
         }
         var begun: Set<Int> = []
         for heard in contract.heard {
-            if case .subscribed(let stream) = heard { begun.insert(stream) }
+            if case .subscribed(let stream, _) = heard { begun.insert(stream) }
             if case .wake(let wake) = heard { #expect(begun.contains(wake.stream), "a wake before its stream") }
         }
         #expect(contract.wakes.count == 3)

@@ -35,7 +35,7 @@ struct RequestDeskTests {
         _ = rig.heard()
         rig.perform { $0.subscribe(2) }
         let heard = rig.heard()
-        guard heard.count == 2, case .subscribed(2) = heard[0], case .wake(let wake) = heard[1] else {
+        guard heard.count == 2, case .subscribed(2, nil) = heard[0], case .wake(let wake) = heard[1] else {
             throw RigFailure("heard were \(heard)")
         }
         #expect(wake.stream == 2)

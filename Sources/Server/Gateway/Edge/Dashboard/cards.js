@@ -18,7 +18,7 @@ const farewell = 12_000;
 const ends = {
   success: ["finished", "good"], failure: ["failed", "bad"], expired: ["expired", "bad"],
   cancelled: ["cancelled", "idle"], lost: ["lost: it waits again", "warn"],
-  interrupted: ["interrupted: too hot, or force-quit", "warn"],
+  interrupted: ["interrupted: too hot, short of memory, or force-quit", "warn"],
 };
 
 const keyOf = (task) => `${task.device} ${taskName(task)} ${task.wake}`;

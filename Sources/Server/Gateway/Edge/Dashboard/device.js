@@ -18,7 +18,8 @@ const refreshMilliseconds = 2000;
 
 const conditionNames = {
   appState: "App", backgroundRefresh: "Background refresh", batteryLevel: "Battery", charging: "Charging",
-  lowPowerMode: "Low power mode", thermalState: "Heat", network: "Network",
+  lowPowerMode: "Low power mode", thermalState: "Heat", memoryPressure: "Memory pressure",
+  network: "Network",
 };
 
 function conditionText(name, value) {

@@ -10,6 +10,7 @@ export const kinds = {
 const holds = {
   forceQuit: "force quit", backgroundRefresh: "background refresh is off", active: "device in use",
   network: "no network", power: "no external power", lowPower: "low power mode", thermal: "too hot",
+  memory: "memory is short",
   battery: "battery is low", usage: "not used for long", paused: "topic is paused",
   worker: "no free worker",
 };

@@ -58,11 +58,14 @@ final class AnswerWriter {
 
     /// Begins a stream of events.
     ///
-    /// - Parameter name: what its worker is to know it by; nil for a stream that is no worker's.
+    /// - Parameters:
+    ///   - name: what its worker is to know it by; nil for a stream that is no worker's.
+    ///   - warning: the likely mistake in its subscription.
     /// - Returns: false when the stream is gone.
-    func beginEvents(_ stream: StreamID, name: String? = nil) -> Bool {
+    func beginEvents(_ stream: StreamID, name: String? = nil, _ warning: String? = nil) -> Bool {
         self.response.beginEventStream()
         name?.withByteView { self.response.add("wakegate-stream", $0) }
+        warning?.withByteView { self.response.add("wakegate-warning", $0) }
         return self.loop.beginStreaming(stream, self.response)
     }
 

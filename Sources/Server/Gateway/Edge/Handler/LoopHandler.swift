@@ -221,8 +221,9 @@ package final class LoopHandler: RequestHandler {
             self.workers.refused(StreamID(address))
             self.answers.answer(StreamID(address), outcome)
         case .asked(let request): self.outbox.append(.request(request))
-        case .subscribed(let address):
-            if self.workers.subscribed(address) { self.sayGoodbye(StreamID(address).connection) }
+        case .subscribed(let address, let warning):
+            let told = warning?.write(to: self.shared.log) == true ? warning : nil
+            if self.workers.subscribed(address, told) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self.workers.expiring(wake, deadline: deadline, timeLeft: timeLeft, on: address)

@@ -2,6 +2,7 @@ import Engine
 package import HTTPTransport
 import Platform
 import Policy
+import ServiceManager
 import Wire
 
 /// Brings wakes to the workers' streams of one loop, and keeps streams and connections alive.
@@ -57,13 +58,14 @@ final class WorkerFeed {
         self.counts.uncount(stream)
     }
 
-    /// The engine has subscribed a stream: its answer begins.
+    /// The engine has subscribed a stream: its answer begins, with a warning if there is one.
     ///
     /// - Returns: whether its connection is to be told goodbye.
-    func subscribed(_ address: StreamAddress) -> Bool {
+    func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) -> Bool {
         let stream = StreamID(address)
         let proof = self.streams.takeAsked(stream)
-        guard self.answers.beginEvents(stream, name: self.names.name(of: self.loop.loopStream(stream))) else {
+        let name = self.names.name(of: self.loop.loopStream(stream))
+        guard self.answers.beginEvents(stream, name: name, warning?.text) else {
             // The peer went away while its subscription was on its way.
             self.outbox.append(.streamEnded(address))
             return false
@@ -180,6 +182,21 @@ final class WorkerFeed {
         guard load.wakes > 0 || !self.isDraining else { return true }
         self.loop.setPing(connection, everySeconds: load.pingSeconds)
         return false
+    }
+}
+
+extension SubscriptionWarning {
+    /// Writes the warning to the log.
+    ///
+    /// - Returns: false if its worker is not warned: that everything is permitted is said once.
+    func write(to log: GatewayLog) -> Bool {
+        let fields = ["topic": self.topic, "identifiers": self.names, "worker": self.worker, "remedy": self.remedy]
+        switch self.problem {
+        case .notPermitted:
+            log.write(.taskNotPermitted, fields)
+            return true
+        case .everythingPermitted: return log.writeOnce(.everyTaskPermitted, fields)
+        }
     }
 }
 

@@ -23,6 +23,8 @@ extension Conditions {
         writer.bool(self.lowPowerMode)
         writer.key("thermalState")
         writer.string(self.thermalState.rawValue)
+        writer.key("memoryPressure")
+        writer.string(self.memoryPressure.rawValue)
         writer.key("network")
         writer.bool(self.network)
     }
@@ -30,7 +32,8 @@ extension Conditions {
 
 extension ConditionsReport {
     static let fields = [
-        "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState", "network",
+        "appState", "backgroundRefresh", "batteryLevel", "charging", "lowPowerMode", "thermalState",
+        "memoryPressure", "network",
     ]
 
     /// Reads a report.
@@ -49,6 +52,7 @@ extension ConditionsReport {
         case "appState": self.appState = try Self.word(field, value)
         case "backgroundRefresh": self.backgroundRefresh = try Self.word(field, value)
         case "thermalState": self.thermalState = try Self.word(field, value)
+        case "memoryPressure": self.memoryPressure = try Self.word(field, value)
         case "charging": self.charging = try Self.flag(field, value)
         case "lowPowerMode": self.lowPowerMode = try Self.flag(field, value)
         case "network": self.network = try Self.flag(field, value)

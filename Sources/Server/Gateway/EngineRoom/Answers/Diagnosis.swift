@@ -220,6 +220,7 @@ extension Diagnosis {
         case .power: return self.reported("charging", "\(conditions.charging)")
         case .lowPower: return self.reported("lowPowerMode", "\(conditions.lowPowerMode)")
         case .thermal: return self.reported("thermalState", conditions.thermalState.rawValue)
+        case .memory: return self.reported("memoryPressure", conditions.memoryPressure.rawValue)
         case .battery:
             let level = JSONNumber.text(of: conditions.batteryLevel)
             return self.reported("batteryLevel", "\(level) and charging is \(conditions.charging)")
@@ -247,6 +248,7 @@ extension Diagnosis {
         case .power, .battery: report = "charging=true"
         case .lowPower: report = "lowPowerMode=false"
         case .thermal: report = "thermalState=nominal"
+        case .memory: report = "memoryPressure=normal"
         case .usage: report = "appState=active"
         case .priority, .worker: return nil
         }

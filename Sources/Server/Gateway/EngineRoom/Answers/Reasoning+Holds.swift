@@ -42,6 +42,8 @@ extension Reasoning {
             return (
                 "the thermal state is \(conditions.thermalState.rawValue)", "the device reports that it is cooler\(way)"
             )
+        case .memory:
+            return ("the memory pressure is critical", "the device reports that it is normal or warning")
         case .battery:
             let (level, critical) = (Self.percent(conditions.batteryLevel), Self.percent(parameters.criticalBattery))
             return (

@@ -467,8 +467,8 @@ package final class EffectStage: DispatchOutput {
     }
 
     /// A stream begins.
-    package func subscribed(_ address: StreamAddress) {
-        self.group.effects[address].appendSubscribed(address)
+    package func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
+        self.group.effects[address].appendSubscribed(address, warning)
     }
 
     /// Nothing is launched any more.
@@ -521,7 +521,7 @@ struct EffectRefusal {
         effects.handOver { effect in
             switch effect {
             case .pushAnswer(let reply): self.refuse(reply)
-            case .answer(let address, _), .subscribed(let address):
+            case .answer(let address, _), .subscribed(let address, _):
                 self.refused.append(.refused(self.error), to: address)
             case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
             case .wake, .expiring, .expired, .released, .conditions, .drained: break

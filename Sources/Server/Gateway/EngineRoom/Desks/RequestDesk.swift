@@ -34,7 +34,12 @@ package final class RequestDesk {
             case .history(let subject): self.ask(request, subject, workspace)
             case .stream(let topic, let subscription):
                 // The stream begins before the wakes that its subscription brings at once.
-                self.stage.subscribed(request.reply)
+                let warning = workspace.engine.permittedTasks.warning(
+                    topic: topic.withByteView { $0.string },
+                    tasks: subscription.tasks,
+                    worker: subscription.label
+                )
+                self.stage.subscribed(request.reply, warning)
                 _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
             case .list(let list): self.lists.append(list, request.reply)
             case .push(let push, let token, let topic):

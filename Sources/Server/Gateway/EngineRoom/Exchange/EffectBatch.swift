@@ -11,8 +11,8 @@ package enum Effect {
     case answer(StreamAddress, Outcome)
     /// What a caller asked for goes on at the engine, for which the outlet hands it over.
     case asked(EngineRequest)
-    /// The stream is subscribed: its response begins.
-    case subscribed(StreamAddress)
+    /// The stream is subscribed: its response begins, with a warning if there is one.
+    case subscribed(StreamAddress, SubscriptionWarning?)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
     /// The deadline of a wake that the stream holds is near: the deadline by the wall clock, and the time until then.
@@ -40,7 +40,8 @@ package final class EffectBatch: @unchecked Sendable {
         case answer(StreamAddress)
         /// The next of `requests`.
         case asked
-        case subscribed(StreamAddress)
+        /// With the next of `warnings`, if it has one.
+        case subscribed(StreamAddress, isWarned: Bool)
         case wake(StreamAddress, byteCount: UInt32)
         case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
         case expired(StreamAddress, WakeID, ExpirationReason)
@@ -54,6 +55,7 @@ package final class EffectBatch: @unchecked Sendable {
     private var items: [Item] = []
     private var outcomes: [Outcome] = []
     private var requests: [EngineRequest] = []
+    private var warnings: [SubscriptionWarning] = []
     private var conditions: [(device: DeviceToken, now: Conditions)] = []
     private var bytes = ByteBuffer()
 
@@ -77,8 +79,10 @@ package final class EffectBatch: @unchecked Sendable {
         self.requests.append(request)
     }
 
-    func appendSubscribed(_ address: StreamAddress) {
-        self.items.append(.subscribed(address))
+    /// A stream begins.
+    func appendSubscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
+        self.items.append(.subscribed(address, isWarned: warning != nil))
+        if let warning { self.warnings.append(warning) }
     }
 
     /// A wake for an open stream.
@@ -123,6 +127,7 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(contentsOf: other.items)
         if !other.outcomes.isEmpty { self.outcomes.append(contentsOf: other.outcomes) }
         if !other.requests.isEmpty { self.requests.append(contentsOf: other.requests) }
+        if !other.warnings.isEmpty { self.warnings.append(contentsOf: other.warnings) }
         if !other.conditions.isEmpty { self.conditions.append(contentsOf: other.conditions) }
         self.bytes.append(other.bytes.view)
     }
@@ -132,6 +137,7 @@ package final class EffectBatch: @unchecked Sendable {
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
         if !self.requests.isEmpty { self.requests.removeAll() }
+        if !self.warnings.isEmpty { self.warnings.removeAll() }
         if !self.conditions.isEmpty { self.conditions.removeAll(keepingCapacity: true) }
         self.bytes.removeAll()
     }
@@ -147,6 +153,7 @@ package final class EffectBatch: @unchecked Sendable {
         var offset = 0
         var nextOutcome = 0
         var nextRequest = 0
+        var nextWarning = 0
         var nextConditions = 0
         func next(_ count: UInt32) -> ByteView {
             defer { offset += Int(count) }
@@ -161,7 +168,10 @@ package final class EffectBatch: @unchecked Sendable {
             case .asked:
                 take(.asked(self.requests[nextRequest]))
                 nextRequest += 1
-            case .subscribed(let address): take(.subscribed(address))
+            case .subscribed(let address, isWarned: false): take(.subscribed(address, nil))
+            case .subscribed(let address, isWarned: true):
+                take(.subscribed(address, self.warnings[nextWarning]))
+                nextWarning += 1
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
             case .expiring(let address, let wake, let deadline, let timeLeft):
                 take(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))

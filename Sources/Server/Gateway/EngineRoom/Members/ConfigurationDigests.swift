@@ -60,9 +60,12 @@ package enum ConfigurationDigests {
         configuration.topicPolicies.compactMap { topic, parameters in
             guard parameters != configuration.policy else { return nil }
             var fingerprint = Fingerprint()
-            // The latest parameter counts where it is not the default: gateways without it have the same number then.
+            // The latest parameters count where they are not the default: gateways without them have the same number
+            // then.
             for parameter in PolicyParameter.allCases
-            where parameter != .expirationLead || parameters.expirationLead != Parameters().expirationLead {
+            where ![.expirationLead, .pressureStep].contains(parameter)
+                || parameter.value(in: parameters) != parameter.value(in: Parameters())
+            {
                 fingerprint.mix(parameter.rawValue)
                 fingerprint.mix(parameter.value(in: parameters).bitPattern)
             }
