@@ -337,6 +337,10 @@ final class Requests {
         self.ask(request, .diagnoseDevice, .diagnosis(Named(device.token), task: task))
     }
 
+    func whatIf(_ request: Int, _ device: some RigDevice, _ whatIf: WhatIf) {
+        self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
+    }
+
     func devicePushes(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }

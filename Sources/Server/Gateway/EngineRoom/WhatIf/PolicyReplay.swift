@@ -21,7 +21,7 @@ package struct PolicyReplay: Sendable {
     /// - Parameter recent: what happened to the device last, the newest first.
     /// - Throws: `APIError` when what was recorded cannot be simulated; nothing is appended then.
     func write(_ recent: [HistoryEvent], to writer: inout JSONWriter, _ offset: WallOffset) throws(APIError) {
-        let recorded = RecordedPushes(recent: recent, offset)
+        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
         let replayed = try self.outcome(of: recorded, changes: [], offset)
         let changed = try self.outcome(of: recorded, changes: self.whatIf.changes, offset)
         writer.beginObject()
@@ -79,8 +79,8 @@ package struct PolicyReplay: Sendable {
             for line in self.trace(of: recorded, from: beginning) {
                 try simulator.take(line) { outcome.take($0, from: wall) }
             }
-            let summary = simulator.finish { outcome.take($0, from: wall) }
-            outcome.pushesCoalesced(summary.coalesced)
+            _ = simulator.finish { outcome.take($0, from: wall) }
+            outcome.finish(at: offset.wall(self.now))
         } catch {
             throw APIError(500, "ReplayFailed", "What was recorded cannot be replayed: \(error).")
         }
@@ -127,7 +127,7 @@ extension ReplayOutcome {
         case .launch(let coalesced, let attempt):
             self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
         case .result(let outcome): self.ended(outcome)
-        case .discard: self.pushDiscarded()
+        case .discard: self.pushDiscarded(at: moment)
         }
     }
 }
