@@ -35,6 +35,49 @@ struct DeviceListCommandTests {
     }
 }
 
+struct PushShowCommandTests {
+    @Test("A push is asked for by its apns-id, and by its device if one is named")
+    func path() throws {
+        #expect(PushShowCommand.path(try .running("push show 9a")) == "/v1/pushes/9a")
+        #expect(PushShowCommand.path(try .running("push show 9a --device ab")) == "/v1/pushes/9a?device=ab")
+    }
+
+    @Test("A push has a line for each member, its steps, and the command that continues")
+    func text() throws {
+        let waiting = """
+            {"apnsID": "9a", "state": "pending", "into": null, "reason": null, "receivedAt": 1700000000000,
+             "device": "ab", "topic": "a.b", "priority": 5, "attempts": 1, "events": [
+              {"at": 1700000000000, "event": "received", "detail": "scheduled", "other": null},
+              {"at": 1700000000000, "event": "absorbed", "detail": null, "other": "9b"}]}
+            """
+        #expect(
+            PushShowCommand.text(try JSONReader.read(waiting)) == """
+                push      9a
+                state     pending
+                device    ab
+                topic     a.b
+                priority  5
+                received  2023-11-14T22:13:20Z
+                launches  1
+
+                2023-11-14T22:13:20Z  received  scheduled
+                2023-11-14T22:13:20Z  absorbed  9b
+
+                see also: wakegate doctor ab
+
+                """
+        )
+        let merged = """
+            {"apnsID": "9a", "state": "coalesced", "into": "9c", "reason": null, "receivedAt": null, "device": null,
+             "topic": null, "priority": null, "attempts": 0, "events": [
+              {"at": 1700000000000, "event": "coalesced", "detail": null, "other": "9c"}]}
+            """
+        let text = PushShowCommand.text(try JSONReader.read(merged))
+        #expect(text.contains("state     coalesced into 9c\ndevice    -\n"))
+        #expect(text.hasSuffix("coalesced  into 9c\n\nsee also: wakegate push show 9c\n"))
+    }
+}
+
 struct PushListCommandTests {
     @Test("A page of pushes is asked for with what narrows the list")
     func paths() throws {

@@ -167,13 +167,8 @@ extension EngineWork {
     /// A page of pushes whose devices the engine finds, where the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { reach in
-            let engine = reach.engine
             var writer = JSONWriter()
-            listing.write(to: &writer, reach.workspace.offset) { number in
-                guard let device = engine.find(number: number) else { return nil }
-                let identity = engine.identity(device)
-                return LoggedDevice(token: identity.token, topic: engine.topicName(identity.topic))
-            }
+            listing.write(to: &writer, reach.workspace.offset) { Self.device(number: $0, reach) }
             return .outcome(.json(writer))
         }
     }
@@ -182,7 +177,7 @@ extension EngineWork {
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
-                HistoryQuestion.Subject { reading, writer throws(APIError) in
+                HistoryQuestion.Subject(find: { reading throws(APIError) in
                     let events = reading.source.push(apnsID)
                     guard let number = device.map({ reading.number(of: $0) }) ?? events.last?.device else {
                         throw .unknownPush
@@ -190,10 +185,31 @@ extension EngineWork {
                     var way = PushWay(apnsID)
                     for event in events where event.device == number { way.append(event) }
                     guard !way.steps.isEmpty else { throw .unknownPush }
-                    way.write(to: &writer, reading.offset)
-                }
+                    guard let devices = reading.source.devices(of: [number], reading.key) else {
+                        return .more(.shownPush(way, device: number))
+                    }
+                    var writer = JSONWriter()
+                    way.write(to: &writer, reading.offset, devices[number])
+                    return .outcome(.json(writer))
+                })
             )
         }
+    }
+
+    /// A push whose device the engine finds, where the history cannot.
+    private static func shownPush(_ way: PushWay, device number: UInt64) -> EngineWork {
+        EngineWork { reach in
+            var writer = JSONWriter()
+            way.write(to: &writer, reach.workspace.offset, Self.device(number: number, reach))
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// Returns the device that the history knows by `number`, or nil if it has been removed.
+    private static func device(number: UInt64, _ reach: Reach) -> LoggedDevice? {
+        guard let device = reach.engine.find(number: number) else { return nil }
+        let identity = reach.engine.identity(device)
+        return LoggedDevice(token: identity.token, topic: reach.engine.topicName(identity.topic))
     }
 }
 
