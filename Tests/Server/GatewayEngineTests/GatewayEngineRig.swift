@@ -341,6 +341,10 @@ final class Requests {
         self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
     }
 
+    func trace(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .deviceTrace, .deviceTrace(Named(device.token)))
+    }
+
     func devicePushes(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }

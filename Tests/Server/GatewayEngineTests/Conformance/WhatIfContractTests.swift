@@ -64,4 +64,24 @@ struct WhatIfContractTests {
         let wait = try #require(Int(contract.member(10, "recorded", "maxWait")))
         #expect(wait >= 7_200_000, "\(contract.text(10))")
     }
+
+    @Test("The simulator runs an exported trace as the what-if does", arguments: EngineKind.all)
+    func trace(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1) }
+        let wake = try contract.lastWake()
+        contract.pass(seconds: 3)
+        contract.ask { $0.report(3, wake.id, .newData) }
+        contract.ask { $0.push(4, 1) }
+        contract.ask { $0.push(5, 1, expiration: 0) }
+        contract.ask { $0.trace(10, 1) }
+        #expect(contract.answer(10) == "200")
+        var summary = ""
+        let lines = contract.text(10).split(separator: "\n").map(String.init)
+        try Simulator.run(trace: lines) { summary = $0 }
+        let counts = try #require(JSONReader.read(summary)["summary"])
+        let names = ["accepted", "launched", "completed", "discarded.expired", "pending"]
+        #expect(names.map { counts[$0]?.number } == [3, 1, 1, 1, 1], "\(summary)")
+    }
 }

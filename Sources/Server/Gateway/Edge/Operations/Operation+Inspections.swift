@@ -6,7 +6,7 @@ package import Wire
 extension Operation {
     /// What operators ask about devices and pushes.
     package static let inspections = [
-        explainDevice, diagnoseDevice, devicePushes, deviceEvents, listPushes, pushWay, whatIf,
+        explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushWay, whatIf,
     ]
 
     package static let explainDevice = Operation(
@@ -47,6 +47,19 @@ extension Operation {
     ) { call throws(APIError) in
         let selection = try EventQuery(call.query).selection
         return .asked(.deviceEvents(try call.device(), selection))
+    }
+
+    package static let deviceTrace = Operation(
+        "deviceTrace",
+        .get,
+        "/v1/devices/{token}/trace",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        .asked(.deviceTrace(try call.device()))
     }
 
     /// Of all topics: the history knows pushes without theirs.
@@ -143,6 +156,27 @@ extension EngineWork {
                     )
                     try replay.write(events, to: &writer, reading.offset)
                 }
+            )
+        }
+    }
+
+    /// The recorded pushes of a device, as a trace for the simulator.
+    package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { reach, device in
+            let replay = PolicyReplay(
+                token: device.token,
+                whatIf: WhatIf(),
+                parameters: reach.engine.snapshot(device.index).parameters,
+                now: reach.engine.now
+            )
+            return .history(
+                HistoryQuestion.Subject(find: { reading in
+                    let events = reading.source.recent(
+                        device: reading.number(of: replay.token),
+                        count: PolicyReplay.eventsMax
+                    )
+                    return .outcome(replay.trace(events, reading.offset))
+                })
             )
         }
     }

@@ -52,6 +52,20 @@ package struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
+    /// Returns the recorded pushes as a trace for `wakegate simulate`, under the policy in force.
+    ///
+    /// - Parameter recent: the latest events of the device, the newest first.
+    func trace(_ recent: [HistoryEvent], _ offset: WallOffset) -> Outcome {
+        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("policy")
+        Self.write(PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
+        writer.endObject()
+        let lines = [writer.buffer.view.string] + self.trace(of: recorded, from: recorded.pushes.first?.at ?? self.now)
+        return .document(Outcome.Document(kind: .trace, bytes: Array(lines.map { $0 + "\n" }.joined().utf8)))
+    }
+
     private static func write(_ values: [(parameter: PolicyParameter, value: Double)], to writer: inout JSONWriter) {
         writer.beginObject()
         for (parameter, value) in values {
@@ -103,6 +117,7 @@ package struct PolicyReplay: Sendable {
             lines.append("{\"worker\":[\(steps.joined(separator: ","))]}")
         }
         lines.append("{\"until\":\(seconds(max(0, self.now.milliseconds - beginning.milliseconds)))}")
+        let device = self.token.hex
         var moment: Int64 = 0
         for (number, push) in recorded.pushes.enumerated() {
             moment = max(moment, push.at.milliseconds - beginning.milliseconds)
@@ -112,7 +127,7 @@ package struct PolicyReplay: Sendable {
             case .nowOrNever: members += ",\"expiration\":0"
             case .seconds(let lifetime): members += ",\"expiration\":\(seconds(max(1, moment + lifetime * 1000)))"
             }
-            lines.append("{\"t\":\(seconds(moment)),\"device\":\"device\",\"push\":{\(members)}}")
+            lines.append("{\"t\":\(seconds(moment)),\"device\":\"\(device)\",\"push\":{\(members)}}")
         }
         return lines
     }
