@@ -78,6 +78,40 @@ struct PushShowCommandTests {
     }
 }
 
+struct WhatIfCommandTests {
+    @Test("Parameters are sent as numbers, and times in seconds")
+    func body() throws {
+        let body = try WhatIfCommand.body(["policy.launchInterval=10m", "dailyLaunches=7", "maxInterval=1.5h"])
+        #expect(body == #"{"policy":{"launchInterval":600,"dailyLaunches":7,"maxInterval":5400}}"#)
+        #expect(try WhatIfCommand.body([]) == #"{"policy":{}}"#)
+        for setting in ["launchInterval", "launchInterval=", "launchInterval=m", "launchInterval=1w"] {
+            #expect(throws: CommandFailure.self) { try WhatIfCommand.body([setting]) }
+        }
+    }
+
+    @Test("The outcomes stand side by side, and the other policy's is left out when nothing is changed")
+    func text() throws {
+        func answer(_ changes: String) throws -> JSONValue {
+            try JSONReader.read(
+                """
+                {"from": 1700000000000, "pushes": 21, "changes": \(changes),
+                 "recorded": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
+                              "meanWait": 1500, "maxWait": 30000},
+                 "replayed": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
+                              "meanWait": null, "maxWait": null},
+                 "whatIf": {"launched": 1, "completed": 1, "coalesced": 19, "discarded": 0, "waiting": 1,
+                            "meanWait": 600000, "maxWait": 600000}}
+                """
+            )
+        }
+        let text = WhatIfCommand.text(try answer(#"{"launchInterval": 600}"#))
+        #expect(text.hasPrefix("21 pushes since 2023-11-14T22:13:20Z\n\n              recorded  own policy  what if\n"))
+        #expect(text.contains("waiting       0         0           1\n"))
+        #expect(text.contains("mean wait     2 s       -           600 s\n"))
+        #expect(!WhatIfCommand.text(try answer("{}")).contains("what if"))
+    }
+}
+
 struct PushListCommandTests {
     @Test("A page of pushes is asked for with what narrows the list")
     func paths() throws {
