@@ -17,7 +17,7 @@ struct Main {
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
         .dev, .serve, .workerList, .worker, .wakeExtend, .transfers,
-        .pushList, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .doctor, .events,
+        .pushList, .pushShow, .push { try ProviderKey.sign($0, keyFile: $1) }, .stats, .doctor, .whatIf, .events,
         .deviceList, .deviceRegister,
         .deviceRemove,
         .deviceConditions, .deviceWatch, .deviceLaunch, .deviceDrop, .deviceExpire, .topicList, .topicPause,

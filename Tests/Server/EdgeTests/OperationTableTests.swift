@@ -143,6 +143,7 @@ struct DeclaredAccessTests {
         dashboardFile anybody nothing answered
         deviceEvents operator topicOfSubject answeredFromDurableState
         devicePushes operator topicOfSubject answeredFromDurableState
+        deviceTrace operator topicOfSubject answeredFromDurableState
         diagnoseDevice operator topicOfSubject answeredFromDurableState
         drainStream worker topicOfSubject refused
         dropPending operator topicOfSubject refused

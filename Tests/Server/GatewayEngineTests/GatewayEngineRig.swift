@@ -337,6 +337,14 @@ final class Requests {
         self.ask(request, .diagnoseDevice, .diagnosis(Named(device.token), task: task))
     }
 
+    func whatIf(_ request: Int, _ device: some RigDevice, _ whatIf: WhatIf) {
+        self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
+    }
+
+    func trace(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .deviceTrace, .deviceTrace(Named(device.token)))
+    }
+
     func devicePushes(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }

@@ -36,6 +36,83 @@ struct DeviceListCommandTests {
     }
 }
 
+struct PushShowCommandTests {
+    @Test("A push is asked for by its apns-id, and by its device if one is named")
+    func path() throws {
+        #expect(PushShowCommand.path(try .running("push show 9a")) == "/v1/pushes/9a")
+        #expect(PushShowCommand.path(try .running("push show 9a --device ab")) == "/v1/pushes/9a?device=ab")
+    }
+
+    @Test("A push has a line for each member, its steps, and the command that continues")
+    func text() throws {
+        let waiting = """
+            {"apnsID": "9a", "state": "pending", "into": null, "reason": null, "receivedAt": 1700000000000,
+             "device": "ab", "topic": "a.b", "priority": 5, "attempts": 1, "events": [
+              {"at": 1700000000000, "event": "received", "detail": "scheduled", "other": null},
+              {"at": 1700000000000, "event": "absorbed", "detail": null, "other": "9b"}]}
+            """
+        #expect(
+            PushShowCommand.text(try JSONReader.read(waiting)) == """
+                push      9a
+                state     pending
+                device    ab
+                topic     a.b
+                priority  5
+                received  2023-11-14T22:13:20Z
+                launches  1
+
+                2023-11-14T22:13:20Z  received  scheduled
+                2023-11-14T22:13:20Z  absorbed  9b
+
+                see also: wakegate doctor ab
+
+                """
+        )
+        let merged = """
+            {"apnsID": "9a", "state": "coalesced", "into": "9c", "reason": null, "receivedAt": null, "device": null,
+             "topic": null, "priority": null, "attempts": 0, "events": [
+              {"at": 1700000000000, "event": "coalesced", "detail": null, "other": "9c"}]}
+            """
+        let text = PushShowCommand.text(try JSONReader.read(merged))
+        #expect(text.contains("state     coalesced into 9c\ndevice    -\n"))
+        #expect(text.hasSuffix("coalesced  into 9c\n\nsee also: wakegate push show 9c\n"))
+    }
+}
+
+struct WhatIfCommandTests {
+    @Test("Parameters are sent as numbers, and times in seconds")
+    func body() throws {
+        let body = try WhatIfCommand.body(["policy.launchInterval=10m", "dailyLaunches=7", "maxInterval=1.5h"])
+        #expect(body == #"{"policy":{"launchInterval":600,"dailyLaunches":7,"maxInterval":5400}}"#)
+        #expect(try WhatIfCommand.body([]) == #"{"policy":{}}"#)
+        for setting in ["launchInterval", "launchInterval=", "launchInterval=m", "launchInterval=1w"] {
+            #expect(throws: CommandFailure.self) { try WhatIfCommand.body([setting]) }
+        }
+    }
+
+    @Test("The outcomes stand side by side, and the other policy's is left out when nothing is changed")
+    func text() throws {
+        func answer(_ changes: String) throws -> JSONValue {
+            try JSONReader.read(
+                """
+                {"from": 1700000000000, "pushes": 21, "changes": \(changes),
+                 "recorded": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
+                              "meanWait": 1500, "maxWait": 30000},
+                 "replayed": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
+                              "meanWait": null, "maxWait": null},
+                 "whatIf": {"launched": 1, "completed": 1, "coalesced": 19, "discarded": 0, "waiting": 1,
+                            "meanWait": 600000, "maxWait": 600000}}
+                """
+            )
+        }
+        let text = WhatIfCommand.text(try answer(#"{"launchInterval": 600}"#))
+        #expect(text.hasPrefix("21 pushes since 2023-11-14T22:13:20Z\n\n              recorded  own policy  what if\n"))
+        #expect(text.contains("waiting       0         0           1\n"))
+        #expect(text.contains("mean wait     2 s       -           600 s\n"))
+        #expect(!WhatIfCommand.text(try answer("{}")).contains("what if"))
+    }
+}
+
 struct PushListCommandTests {
     @Test("A page of pushes is asked for with what narrows the list")
     func paths() throws {

@@ -176,6 +176,24 @@ struct PushContractTests {
         #expect(contract.member(6, "pushes", "1", "apnsID") == "efcdab00-0000-0000-0000-000000000000")
     }
 
+    @Test("A push names its device, topic and priority, and counts its launches", arguments: EngineKind.all)
+    func members(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.subscribe(1) }
+        contract.ask { $0.push(2, 1) }
+        contract.ask { $0.way(3, of: 2) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(4, wake.id, .failed) }
+        contract.pass(seconds: 300)
+        contract.ask { $0.way(5, of: 2) }
+        for request in [3, 5] {
+            #expect(contract.member(request, "topic") == EngineRig.topicName(0), "\(contract.text(request))")
+            #expect(contract.member(request, "priority") == "5")
+            #expect(!contract.member(request, "device").isEmpty)
+        }
+        #expect(contract.member(3, "attempts") == "1" && contract.member(5, "attempts") == "2")
+    }
+
     @Test("A dry run says what would be, and changes nothing", arguments: EngineKind.all)
     func dryRun(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

@@ -18,6 +18,11 @@ export const pushState = ({ state, reason }) => {
 // Whether nothing more happens to a push.
 export const hasEnded = ({ state }) => state !== "pending" && state !== "inFlight";
 
+function facts({ priority, attempts }) {
+  const launches = attempts ? ` Launched ${attempts === 1 ? "once" : `${attempts} times`}.` : " Not launched.";
+  return priority ? ` Priority ${priority}.${launches}` : launches;
+}
+
 export function pushPanel(push, close) {
   return el("div", { class: "panel" },
     el("div", { class: "inspector-head" },
@@ -26,7 +31,10 @@ export function pushPanel(push, close) {
       el("div", { class: "row" }, close)),
     el("p", { class: "why" }, push.receivedAt ? `Received ${day(push.receivedAt)}.`
       : "It was received before the history begins.",
-    push.device ? [" It is for ", link(address("device", push.device), "this device", { title: push.device }), "."]
-      : null),
+    push.device ? [" It is for ", link(address("device", push.device), "this device", { title: push.device }),
+      push.topic ? ` of ${push.topic}.` : "."] : null,
+    push.into ? [" It was coalesced into ", link(address("push", push.into), "this push", { title: push.into }), "."]
+      : null,
+    facts(push)),
     eventList(push.events));
 }

@@ -6,7 +6,7 @@ package import Wire
 extension Operation {
     /// What operators ask about devices and pushes.
     package static let inspections = [
-        explainDevice, diagnoseDevice, devicePushes, deviceEvents, listPushes, pushWay, whatIf,
+        explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushWay, whatIf,
     ]
 
     package static let explainDevice = Operation(
@@ -47,6 +47,19 @@ extension Operation {
     ) { call throws(APIError) in
         let selection = try EventQuery(call.query).selection
         return .asked(.deviceEvents(try call.device(), selection))
+    }
+
+    package static let deviceTrace = Operation(
+        "deviceTrace",
+        .get,
+        "/v1/devices/{token}/trace",
+        on: .admin,
+        by: .operator,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        .asked(.deviceTrace(try call.device()))
     }
 
     /// Of all topics: the history knows pushes without theirs.
@@ -147,6 +160,27 @@ extension EngineWork {
         }
     }
 
+    /// The recorded pushes of a device, as a trace for the simulator.
+    package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { reach, device in
+            let replay = PolicyReplay(
+                token: device.token,
+                whatIf: WhatIf(),
+                parameters: reach.engine.snapshot(device.index).parameters,
+                now: reach.engine.now
+            )
+            return .history(
+                HistoryQuestion.Subject(find: { reading in
+                    let events = reading.source.recent(
+                        device: reading.number(of: replay.token),
+                        count: PolicyReplay.eventsMax
+                    )
+                    return .outcome(replay.trace(events, reading.offset))
+                })
+            )
+        }
+    }
+
     /// Pushes to all devices, the newest first.
     package static func pushes(_ question: PushQuestion) -> EngineWork {
         EngineWork { _ in
@@ -167,13 +201,8 @@ extension EngineWork {
     /// A page of pushes whose devices the engine finds, where the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { reach in
-            let engine = reach.engine
             var writer = JSONWriter()
-            listing.write(to: &writer, reach.workspace.offset) { number in
-                guard let device = engine.find(number: number) else { return nil }
-                let identity = engine.identity(device)
-                return LoggedDevice(token: identity.token, topic: engine.topicName(identity.topic))
-            }
+            listing.write(to: &writer, reach.workspace.offset) { Self.device(number: $0, reach) }
             return .outcome(.json(writer))
         }
     }
@@ -182,7 +211,7 @@ extension EngineWork {
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
-                HistoryQuestion.Subject { reading, writer throws(APIError) in
+                HistoryQuestion.Subject(find: { reading throws(APIError) in
                     let events = reading.source.push(apnsID)
                     guard let number = device.map({ reading.number(of: $0) }) ?? events.last?.device else {
                         throw .unknownPush
@@ -190,10 +219,31 @@ extension EngineWork {
                     var way = PushWay(apnsID)
                     for event in events where event.device == number { way.append(event) }
                     guard !way.steps.isEmpty else { throw .unknownPush }
-                    way.write(to: &writer, reading.offset)
-                }
+                    guard let devices = reading.source.devices(of: [number], reading.key) else {
+                        return .more(.shownPush(way, device: number))
+                    }
+                    var writer = JSONWriter()
+                    way.write(to: &writer, reading.offset, devices[number])
+                    return .outcome(.json(writer))
+                })
             )
         }
+    }
+
+    /// A push whose device the engine finds, where the history cannot.
+    private static func shownPush(_ way: PushWay, device number: UInt64) -> EngineWork {
+        EngineWork { reach in
+            var writer = JSONWriter()
+            way.write(to: &writer, reach.workspace.offset, Self.device(number: number, reach))
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// Returns the device that the history knows by `number`, or nil if it has been removed.
+    private static func device(number: UInt64, _ reach: Reach) -> LoggedDevice? {
+        guard let device = reach.engine.find(number: number) else { return nil }
+        let identity = reach.engine.identity(device)
+        return LoggedDevice(token: identity.token, topic: reach.engine.topicName(identity.topic))
     }
 }
 

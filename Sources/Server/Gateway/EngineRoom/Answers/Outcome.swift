@@ -41,11 +41,14 @@ package enum Outcome: Sendable {
             case json
             /// Metrics in the format of Prometheus.
             case metrics
+            /// A trace for the simulator.
+            case trace
 
             package var mediaType: StaticString {
                 switch self {
                 case .json: "application/json"
                 case .metrics: "text/plain; version=0.0.4; charset=utf-8"
+                case .trace: "application/x-ndjson"
                 }
             }
         }

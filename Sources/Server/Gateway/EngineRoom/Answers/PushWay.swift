@@ -1,5 +1,6 @@
 import Engine
 import Policy
+import Storage
 import Wire
 
 /// The way of one push through one device, as the history tells it.
@@ -29,6 +30,8 @@ struct PushWay {
     /// When it ended; nil while it has not.
     private(set) var endedAt: Instant?
     private(set) var priority: Priority?
+    /// The number of launches so far.
+    private(set) var attempts = 0
     private(set) var steps: [PushStep] = []
 
     init(_ apnsID: APNsID) {
@@ -63,6 +66,7 @@ struct PushWay {
             }
         case .launch(_, let attempt, let coalesced):
             self.state = .inFlight
+            self.attempts = Int(attempt)
             let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
@@ -124,10 +128,20 @@ extension PushWay {
         writer.moment(self.receivedAt, offset)
     }
 
-    /// Appends the whole way as an object.
-    func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+    /// Appends the push with its steps as an object.
+    ///
+    /// - Parameter device: the device; nil if it has been removed.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ device: LoggedDevice?) {
         writer.beginObject()
         self.writeSummary(to: &writer, offset)
+        writer.key("device")
+        writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
+        writer.key("topic")
+        writer.optional(device) { writer, device in writer.string(device.topic) }
+        writer.key("priority")
+        writer.optional(self.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
+        writer.key("attempts")
+        writer.integer(self.attempts)
         writer.key("events")
         writer.beginArray()
         for step in self.steps {

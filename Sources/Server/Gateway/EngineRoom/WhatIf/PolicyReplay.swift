@@ -21,7 +21,7 @@ package struct PolicyReplay: Sendable {
     /// - Parameter recent: what happened to the device last, the newest first.
     /// - Throws: `APIError` when what was recorded cannot be simulated; nothing is appended then.
     func write(_ recent: [HistoryEvent], to writer: inout JSONWriter, _ offset: WallOffset) throws(APIError) {
-        let recorded = RecordedPushes(recent: recent, offset)
+        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
         let replayed = try self.outcome(of: recorded, changes: [], offset)
         let changed = try self.outcome(of: recorded, changes: self.whatIf.changes, offset)
         writer.beginObject()
@@ -52,6 +52,20 @@ package struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
+    /// Returns the recorded pushes as a trace for `wakegate simulate`, under the policy in force.
+    ///
+    /// - Parameter recent: the latest events of the device, the newest first.
+    func trace(_ recent: [HistoryEvent], _ offset: WallOffset) -> Outcome {
+        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("policy")
+        Self.write(PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
+        writer.endObject()
+        let lines = [writer.buffer.view.string] + self.trace(of: recorded, from: recorded.pushes.first?.at ?? self.now)
+        return .document(Outcome.Document(kind: .trace, bytes: Array(lines.map { $0 + "\n" }.joined().utf8)))
+    }
+
     private static func write(_ values: [(parameter: PolicyParameter, value: Double)], to writer: inout JSONWriter) {
         writer.beginObject()
         for (parameter, value) in values {
@@ -79,8 +93,8 @@ package struct PolicyReplay: Sendable {
             for line in self.trace(of: recorded, from: beginning) {
                 try simulator.take(line) { outcome.take($0, from: wall) }
             }
-            let summary = simulator.finish { outcome.take($0, from: wall) }
-            outcome.pushesCoalesced(summary.coalesced)
+            _ = simulator.finish { outcome.take($0, from: wall) }
+            outcome.finish(at: offset.wall(self.now))
         } catch {
             throw APIError(500, "ReplayFailed", "What was recorded cannot be replayed: \(error).")
         }
@@ -103,6 +117,7 @@ package struct PolicyReplay: Sendable {
             lines.append("{\"worker\":[\(steps.joined(separator: ","))]}")
         }
         lines.append("{\"until\":\(seconds(max(0, self.now.milliseconds - beginning.milliseconds)))}")
+        let device = self.token.hex
         var moment: Int64 = 0
         for (number, push) in recorded.pushes.enumerated() {
             moment = max(moment, push.at.milliseconds - beginning.milliseconds)
@@ -112,7 +127,7 @@ package struct PolicyReplay: Sendable {
             case .nowOrNever: members += ",\"expiration\":0"
             case .seconds(let lifetime): members += ",\"expiration\":\(seconds(max(1, moment + lifetime * 1000)))"
             }
-            lines.append("{\"t\":\(seconds(moment)),\"device\":\"device\",\"push\":{\(members)}}")
+            lines.append("{\"t\":\(seconds(moment)),\"device\":\"\(device)\",\"push\":{\(members)}}")
         }
         return lines
     }
@@ -127,7 +142,7 @@ extension ReplayOutcome {
         case .launch(let coalesced, let attempt):
             self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
         case .result(let outcome): self.ended(outcome)
-        case .discard: self.pushDiscarded()
+        case .discard: self.pushDiscarded(at: moment)
         }
     }
 }

@@ -28,9 +28,12 @@ struct RecordedPushes {
     private var launchedAt: Instant?
     private var wasExtended = false
 
-    /// - Parameter recent: what happened to the device last, the newest first.
-    init(recent: [HistoryEvent], _ offset: WallOffset) {
+    /// - Parameters:
+    ///   - recent: what happened to the device last, the newest first.
+    ///   - now: the end of the period, which those that still wait have waited for.
+    init(recent: [HistoryEvent], until now: Instant, _ offset: WallOffset) {
         for event in recent.reversed() { self.append(event, at: offset.wall(event.at)) }
+        self.outcome.finish(at: offset.wall(now))
     }
 
     private mutating func append(_ event: HistoryEvent, at wall: Int64) {
@@ -39,7 +42,6 @@ struct RecordedPushes {
         case .push(let disposition):
             self.pushes.append(Push(at: event.at, terms: event.terms))
             self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)
-            if event.related != nil { self.outcome.pushesCoalesced(1) }
         case .launch(.push, let attempt, let coalesced):
             self.launchedAt = event.at
             self.wasExtended = false
@@ -48,11 +50,10 @@ struct RecordedPushes {
             if let launchedAt = self.launchedAt {
                 let delay = max(0, event.at.milliseconds - launchedAt.milliseconds)
                 self.answers.append(Answer(outcome: result, delay: delay, wasExtended: self.wasExtended))
-                self.outcome.ended(result)
+                self.outcome.ended(result, isDiscarded: event.related == nil)
             }
             self.launchedAt = nil
-            if event.related != nil { self.outcome.pushesCoalesced(1) }
-        case .discard(.push, _): self.outcome.pushDiscarded()
+        case .discard(.push, _): self.outcome.pushDiscarded(at: wall)
         case .conditions: self.conditionReports += 1
         case .extended(.push, _): self.wasExtended = true
         // What becomes of tasks.

@@ -6,6 +6,9 @@ package struct WhatIf: Sendable {
     /// What differs from the policy in force, in the units of the configuration.
     let changes: [(parameter: PolicyParameter, value: Double)]
 
+    /// No changes to the policy in force.
+    init() { self.changes = [] }
+
     /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
     package init(_ body: JSONValue) throws(APIError) {
         if let other = body.members.first(where: { $0.name != "policy" }) {
