@@ -1,8 +1,9 @@
 """A gateway that follows a script: HTTP/2 in cleartext, one step after the other.
 
 For SDKs in other languages it is a program: `python3 scripted.py SCENARIO.json`. It writes a line {"url": ...}, then
-{"stop": true} where the script has the worker stop, and at last {"fault": text or null}. It ends once its standard
-input does, which tells it that the worker has ended: requests that came until then and fit no step are a fault.
+{"stop": true} where the script has the worker stop, and at last {"fault": text or null}. It reads the id of each wake
+whose handler begins, a line each, until its standard input ends, which tells it that the worker has ended: requests
+that came until then and fit no step are a fault.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import h2.config
@@ -22,6 +23,7 @@ import h2.exceptions
 
 TOPIC = "com.example.app"
 DEVICE = "0badcafe" * 4
+T = TypeVar("T")
 
 
 class Request(NamedTuple):
@@ -103,6 +105,8 @@ class ScriptedGateway:
         self._server: Optional[asyncio.AbstractServer] = None
         self._streams = 0
         self._last = time.monotonic()
+        self._begun: Set[str] = set()
+        self._has_begun = asyncio.Event()
 
     async def __aenter__(self) -> ScriptedGateway:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -125,6 +129,11 @@ class ScriptedGateway:
                 raise AssertionError(f"step {number}, {json.dumps(step)}: {error}") from None
             self._last = time.monotonic()
 
+    def begun(self, wake: str) -> None:
+        """Notes that the handler of a wake has begun."""
+        self._begun.add(wake)
+        self._has_begun.set()
+
     def check_nothing_left(self) -> None:
         left = [f"{each.method} {each.path} {each.body}" for each in iter_queue(self.requests)]
         assert not left, f"no step expects {left}"
@@ -136,6 +145,11 @@ class ScriptedGateway:
             return await asyncio.sleep(step["pause"])
         if "stop" in step:
             return self.stop()
+        if "begun" in step:
+            while step["begun"] not in self._begun:
+                self._has_begun.clear()
+                await within(self._has_begun.wait(), "no handler began")
+            return
         assert self.subscription is not None, "no stream is open"
         connection, stream = self.subscription.connection, self.subscription.stream
         if "silence" in step:
@@ -157,10 +171,7 @@ class ScriptedGateway:
 
     async def _expect(self, step: Dict[str, Any]) -> None:
         method, path = step["expect"].split(" ")
-        try:
-            request = await asyncio.wait_for(self.requests.get(), 5)
-        except asyncio.TimeoutError:
-            raise AssertionError("no request came within 5 s") from None
+        request = await within(self.requests.get(), "no request came")
         waited = time.monotonic() - self._last
         assert (request.method, request.path) == (method, path), f"{request.method} {request.path} {request.body} came"
         for name, value in step.get("query", {}).items():
@@ -172,6 +183,8 @@ class ScriptedGateway:
         low, high = step.get("within", (0, 5))
         assert low <= waited <= high, f"it came after {waited:.2f} s"
         is_stream = path.endswith("/wakes")
+        if "before" in step:
+            await self._step(step["before"])
         answer = step.get("answer", {"status": 200 if is_stream else 204})
         headers = dict(answer.get("headers", {}))
         is_stream = is_stream and answer["status"] == 200 and not headers
@@ -180,6 +193,13 @@ class ScriptedGateway:
             self.subscription = request
             headers = {"content-type": "text/event-stream", "wakegate-stream": f"s{self._streams}"}
         request.connection.answer(request.stream, answer["status"], headers, answer.get("body"), not is_stream)
+
+
+async def within(awaitable: Awaitable[T], fault: str, seconds: float = 5) -> T:
+    try:
+        return await asyncio.wait_for(awaitable, seconds)
+    except asyncio.TimeoutError:
+        raise AssertionError(f"{fault} within {seconds} s") from None
 
 
 def iter_queue(queue: asyncio.Queue[Request]) -> List[Request]:
@@ -195,6 +215,11 @@ def moments(value: Any) -> Any:
     return [moments(each) for each in value] if isinstance(value, list) else value
 
 
+async def read_begun(gateway: ScriptedGateway) -> None:
+    while line := await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline):
+        gateway.begun(line.strip())
+
+
 async def main(scenario: str) -> int:
     def say(**line: Any) -> None:
         print(json.dumps(line), flush=True)
@@ -202,10 +227,11 @@ async def main(scenario: str) -> int:
     script = json.loads(Path(scenario).read_text(encoding="utf-8"))["script"]
     fault: Optional[str] = None
     async with ScriptedGateway(script, lambda: say(stop=True)) as gateway:
+        reading = asyncio.ensure_future(read_begun(gateway))
         say(url=gateway.url)
         try:
             await gateway.play()
-            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+            await within(asyncio.shield(reading), "the worker did not end", 10)
             gateway.check_nothing_left()
         except AssertionError as error:
             fault = str(error)

@@ -20,7 +20,10 @@ from scripted import TOPIC, ScriptedGateway
 FILES = sorted((Path(__file__).parent / "scenarios").glob("*.json"))
 
 
-def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]]) -> Callable[[Any], Any]:
+Begin = Callable[[str], None]
+
+
+def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]], begin: Begin) -> Callable[[Any], Any]:
     """Returns a handler that does what the actions say, and notes what it saw."""
 
     async def handle(wake: Wake) -> Any:
@@ -30,6 +33,7 @@ def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]]) -> Cal
         if isinstance(wake, Task):
             noted["resumedFrom"] = wake.resumed_from._asdict() if wake.resumed_from else None
         on_cancel: Optional[str] = None
+        begin(wake.id)
         try:
             for action in actions:
                 (name, value), = action.items()
@@ -56,10 +60,8 @@ def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]]) -> Cal
 
 
 async def act(wake: Wake, name: str, value: Any, errors: List[str]) -> None:
-    if name == "sleep":
-        await asyncio.sleep(value)
-    elif name == "wait":
-        await asyncio.sleep(60)
+    if name == "wait":
+        await asyncio.sleep(60 if value == "cancelled" else value)
     elif name == "raise":
         raise ValueError(value)
     elif name == "release":
@@ -79,13 +81,13 @@ async def act(wake: Wake, name: str, value: Any, errors: List[str]) -> None:
             errors.append(error.code)
 
 
-def make_worker(url: str, scenario: Dict[str, Any], handled: List[Dict[str, Any]]) -> Worker:
+def make_worker(url: str, scenario: Dict[str, Any], handled: List[Dict[str, Any]], begin: Begin) -> Worker:
     settings = scenario["worker"]
     worker = Worker(url, topic=TOPIC, token=settings.get("token"), slots=settings.get("slots", 16), stop_limit=5)
     if "push" in settings:
-        worker.push(handler(settings["push"], handled))
+        worker.push(handler(settings["push"], handled, begin))
     for name, actions in settings.get("tasks", {}).items():
-        worker.processing(name)(handler(actions, handled))
+        worker.processing(name)(handler(actions, handled, begin))
     quick = {"firstWait": [0.05, 0.1], "backoff": [0.05, 0.1], "resultBackoff": [0.05, 0.1]}
     names = {"firstWait": "first_wait", "resultBackoff": "result_backoff"}
     for name, value in {**quick, **settings.get("timing", {})}.items():
@@ -96,7 +98,7 @@ def make_worker(url: str, scenario: Dict[str, Any], handled: List[Dict[str, Any]
 async def play(scenario: Dict[str, Any]) -> None:
     handled: List[Dict[str, Any]] = []
     async with ScriptedGateway(scenario["script"], lambda: worker.stop()) as gateway:
-        worker = make_worker(gateway.url, scenario, handled)
+        worker = make_worker(gateway.url, scenario, handled, gateway.begun)
         running = asyncio.ensure_future(worker.serve())
         playing = asyncio.ensure_future(gateway.play())
         await asyncio.wait({running, playing}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +131,9 @@ def test_the_scripted_gateway_is_a_program_for_other_languages() -> None:
     command = [sys.executable, str(Path(__file__).with_name("scripted.py")), str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as gateway:
         assert gateway.stdin is not None and gateway.stdout is not None
-        worker = make_worker(json.loads(gateway.stdout.readline())["url"], scenario, [])
+        notes = gateway.stdin
+        url = json.loads(gateway.stdout.readline())["url"]
+        worker = make_worker(url, scenario, [], lambda wake: print(wake, file=notes, flush=True))
         running = threading.Thread(target=lambda: asyncio.run(worker.serve()))
         running.start()
         assert json.loads(gateway.stdout.readline()) == {"stop": True}

@@ -130,8 +130,7 @@ class Gateway:
         headers = self.location.headers()
         async with self._used() as client:
             try:
-                sending = client.request(method, path, json=body, headers=headers)
-                response = await limited(sending, self.timeout)
+                response = await limited(client.request(method, path, json=body, headers=headers), self.timeout)
             except Exception as error:
                 raise_unanswered(error, self.url, self.who)
         if not response.is_success:

@@ -80,8 +80,8 @@ class Location:
 
     def transport(self) -> httpx.AsyncHTTPTransport:
         """Makes a transport with one HTTP/2 connection, which proxies of the environment do not touch."""
-        http1, http2 = not self.is_http2, self.is_http2
-        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=http1, http2=http2, uds=self.socket)
+        is_http2 = self.is_http2
+        return httpx.AsyncHTTPTransport(verify=self._trust(), http1=not is_http2, http2=is_http2, uds=self.socket)
 
     def _trust(self) -> ssl.SSLContext:
         named = "the files that the credentials name"
@@ -93,8 +93,7 @@ class Location:
                 trust.load_cert_chain(self.cert, self.key)
             return trust
         except (OSError, ValueError) as error:
-            remedy = "name a PEM file that this user may read"
-            raise self._bad(f"{named}: {error}", remedy) from error
+            raise self._bad(f"{named}: {error}", "name a PEM file that this user may read") from error
 
     def headers(self) -> Dict[str, str]:
         """Returns the header that shows the token. A token's file is read for each request, so it may be replaced."""

@@ -53,15 +53,12 @@ class Scheduler:
         `earliest_begin` is a number of seconds from now, a timedelta, or a datetime with a time zone.
         """
         check_identifier(identifier)
-        body: Dict[str, Any] = {"identifier": identifier, "kind": kind}
-        if earliest_begin is not None:
-            body["earliestBegin"] = _milliseconds(earliest_begin)
-        if requires_network:
-            body["requiresNetworkConnectivity"] = True
-        if requires_power:
-            body["requiresExternalPower"] = True
-        named = {"title": title, "subtitle": subtitle, "strategy": strategy, "resources": list(resources) or None}
-        body.update({name: value for name, value in named.items() if value is not None})
+        members: Dict[str, Any] = {"identifier": identifier, "kind": kind, "strategy": strategy}
+        members.update(title=title, subtitle=subtitle, resources=list(resources) or None)
+        members["earliestBegin"] = None if earliest_begin is None else _milliseconds(earliest_begin)
+        members["requiresNetworkConnectivity"] = requires_network or None
+        members["requiresExternalPower"] = requires_power or None
+        body = {name: value for name, value in members.items() if value is not None}
         answer = await self._ask("POST", "/tasks", body) or {}
         found = str(answer.get("disposition"))
         return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))

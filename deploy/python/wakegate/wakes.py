@@ -21,6 +21,8 @@ Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
 #: How much time is asked for at once to keep a wake alive, and how long until another try, in seconds.
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
+#: The most by which one deadline seems later here than another time, in seconds: answers take their time.
+_TOLERANCE = 0.5
 
 
 class Result(str, enum.Enum):
@@ -54,9 +56,8 @@ class Wake:
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
             left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not say it.
-        self.deadline = time.monotonic() + max(-1e13, min(left, 1e13)) / 1000  # More is not believed.
-        self._gateway_deadline: float = message["deadline"]
-        self._offset = self.deadline - self._gateway_deadline / 1000
+        left = max(-1e13, min(left, 1e13))  # More is not believed.
+        self._ends(time.monotonic() + left / 1000, message["deadline"])
         self._ask = ask
         self._loop = asyncio.get_running_loop() if ask else None
         self._asking = self._holders = 0
@@ -66,7 +67,7 @@ class Wake:
         #: Why the gateway has ended the wake, once it has.
         self._ended: Optional[str] = None
         self._timer: Optional[asyncio.TimerHandle] = None
-        self._expiring_at: Optional[float] = None
+        self._is_moved = self._is_near = False
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.id} of {self.topic}>"
@@ -112,23 +113,32 @@ class Wake:
             answer = await self._ask(action, body)
             try:
                 deadline = float(answer["deadline"])
-                left = answer.get("timeLeft")  # By the gateway's clock only the distance to the first deadline counts.
+                left = answer.get("timeLeft")  # By the gateway's clock only the distance to another deadline counts.
                 here = deadline / 1000 + self._offset if left is None else time.monotonic() + left / 1000
             except (KeyError, TypeError, ValueError) as error:
                 raise WakeGateError("badAnswer", "the gateway names no deadline", "see its version") from error
-            self.deadline, self._gateway_deadline = max(self.deadline, here), max(self._gateway_deadline, deadline)
+            if deadline > self._gateway_deadline or here > self.deadline + _TOLERANCE:
+                self._is_moved, self._is_near = True, False
+                self._ends(max(self.deadline, here), deadline)
         finally:
             self._asking -= 1
             self._expire()
 
     def _expire(self, event: Optional[Message] = None) -> None:
         """Stops the handler as a deadline is near, unless it was moved or what would move it is on its way."""
-        if event is not None and event["deadline"] >= self._gateway_deadline:  # Others may have moved it, too.
-            self._expiring_at = self._gateway_deadline = event["deadline"]
-            self.deadline = time.monotonic() + event["timeLeft"] / 1000
-        if not self._asking and self._expiring_at == self._gateway_deadline:
+        if event is not None:
+            here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
+            # Others may have moved it, too, and the gateway's clock may have been set back.
+            if not self._is_moved or deadline >= self._gateway_deadline or here >= self.deadline - _TOLERANCE:
+                self._is_near = True
+                self._ends(here, deadline)
+        if self._is_near and not self._asking:
             self.expiration_reason = self.expiration_reason or ("progress" if self.kind == "continued" else "deadline")
             self._stop()
+
+    def _ends(self, here: float, gateway_deadline: float) -> None:
+        self.deadline, self._gateway_deadline = here, gateway_deadline
+        self._offset = here - gateway_deadline / 1000
 
     def _stop(self) -> None:
         self.expiring.set()

@@ -67,8 +67,7 @@ class Worker:
         `silence_limit` (20 to 300 s) is how long the gateway may be silent before the connection is taken for dead;
         `stop_limit` (5 to 86,400 s) is how long ending takes at most.
         """
-        if not topic:
-            raise WakeGateError("badArgument", "the topic is empty", "name the app's, such as com.example.app")
+        _check(bool(topic), "the topic is empty", "name the app's, such as com.example.app")
         _check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
         _check(len(devices) <= 64, f"{len(devices)} devices are named", "name at most 64, or none for all")
         _check(20 <= silence_limit <= 300, f"the silence limit is {silence_limit} s", "take 20 to 300 s")
@@ -214,8 +213,7 @@ class Worker:
 
         Returns all conditions of the device.
         """
-        answer = await self._gateway.call("PATCH", f"/v1/devices/{hexadecimal(device)}/conditions", conditions)
-        return dict(answer)
+        return dict(await self._gateway.call("PATCH", f"/v1/devices/{hexadecimal(device)}/conditions", conditions))
 
     async def supported_resources(self) -> List[str]:
         """Returns what connected workers have for background tasks, such as gpu."""
