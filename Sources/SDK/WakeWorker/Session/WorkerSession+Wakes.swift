@@ -136,16 +136,31 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts.
-    func wakeExpiring(_ id: String, timeLeft: Int64, on loop: HTTPLoop) {
+    /// The deadline of a wake is near.
+    func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil else { return }
+        let end = loop.now + timeLeft
         // Before any extension there is one deadline, which is believed too late by as much as the wake came late.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
-        let deadline = max(loop.now + timeLeft, isFirst ? wake.machine.deadline : .min)
-        guard self.wakes[id]?.machine.deadlineNears(deadline) == true else { return }
+        self.wakes[id]?.heldWarning = ActiveWake.Warning(
+            end: end,
+            latestEnd: isFirst ? max(end, wake.machine.deadline) : end,
+            gatewayDeadline: gatewayDeadline
+        )
+        self.heedWarning(id, on: loop)
+    }
+
+    /// Cancels the handler of a wake whose deadline is near; its result counts until then.
+    ///
+    /// While a request for more time is under way the warning is held: an answer that moves the deadline makes it
+    /// void, and the gateway warns again before the new one.
+    private func heedWarning(_ id: String, on loop: HTTPLoop) {
+        guard let wake = self.wakes[id], let warning = wake.heldWarning, wake.timeRequests == 0 else { return }
+        self.wakes[id]?.heldWarning = nil
+        guard wake.task != nil, self.wakes[id]?.machine.deadlineNears(warning.latestEnd) == true else { return }
         wake.lease.expiring(
             wake.lease.reporting == nil ? .deadline : .progress,
-            timeLeft: .milliseconds(timeLeft),
+            timeLeft: .milliseconds(max(0, warning.end - loop.now)),
             silence: .milliseconds(2 * WakeStateMachine.expirationGrace)
         )
         wake.task?.cancel()
@@ -216,8 +231,14 @@ extension WorkerSession {
     func answered(_ purpose: Purpose, _ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
         switch purpose {
         case .drain: self.drainAnswered(result, on: loop)
-        case .extend(let wake, let wish): self.extensionAnswered(wake, result, wish, on: loop)
-        case .progress(let wake, let wish): self.progressAnswered(wake, result, wish, on: loop)
+        case .extend(let wake, let wish):
+            self.wakes[wake]?.timeRequests -= 1
+            self.extensionAnswered(wake, result, wish, on: loop)
+            self.heedWarning(wake, on: loop)
+        case .progress(let wake, let wish):
+            self.wakes[wake]?.timeRequests -= 1
+            self.progressAnswered(wake, result, wish, on: loop)
+            self.heedWarning(wake, on: loop)
         case .result(let wake):
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
@@ -327,10 +348,21 @@ extension WorkerSession: WakeExtender {
         }
     }
 
+    /// Begins a request that may move the deadline of a wake.
+    func askForTime(
+        _ request: HTTPRequest,
+        _ purpose: Purpose,
+        of wake: String,
+        on loop: HTTPLoop
+    ) throws(WakeWorkerError) {
+        self.purposes[try self.start(request, on: loop)] = purpose
+        self.wakes[wake]?.timeRequests += 1
+    }
+
     func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
             let request = try self.request.extend(id, milliseconds: milliseconds)
-            self.purposes[try self.start(request, on: loop)] = .extend(wake: id, wish)
+            try self.askForTime(request, .extend(wake: id, wish), of: id, on: loop)
         } catch {
             if error.isPassing {
                 self.wakes[id]?.keepAlive.unanswered(now: loop.now)
@@ -366,6 +398,9 @@ extension WorkerSession: WakeExtender {
                 break
             }
             let deadline = loop.now + timeLeft
+            if let warning = self.wakes[id]?.heldWarning, deadline > warning.end + WakeStateMachine.tolerance {
+                self.wakes[id]?.heldWarning = nil
+            }
             self.wakes[id]?.machine.extended(to: deadline)
             self.wakes[id]?.keepAlive.extended(to: deadline)
             self.wakes[id]?.lease.extended(to: .now + .milliseconds(timeLeft))

@@ -27,6 +27,20 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var release: WakeRelease?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
+        /// The number of requests under way that may move the deadline.
+        var timeRequests = 0
+        /// The gateway's warning of a near deadline, until no such request is under way.
+        var heldWarning: Warning?
+
+        /// An `expiring` event: the deadline that is near.
+        struct Warning {
+            /// The deadline in milliseconds by the thread's clock.
+            let end: Int64
+            /// The latest moment that the worker may have taken for that deadline.
+            let latestEnd: Int64
+            /// The deadline in milliseconds by the gateway's clock.
+            let gatewayDeadline: Int64
+        }
     }
 
     /// What a request of this session is for, besides the stream.
