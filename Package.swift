@@ -281,7 +281,11 @@ let unitTests: [Target] = [
         in: "SDK",
         ["BackgroundTransfers", "WakeGateTestKit", "WakeWorker", "Wire"]
     ),
-    tests("WakeWorkerTests", in: "SDK", ["HTTPClient", "WakeGateTestKit", "WakeWorker", "Wire"]),
+    tests(
+        "WakeWorkerTests",
+        in: "SDK",
+        ["BackgroundTransfers", "HTTPClient", "WakeGateTestKit", "WakeWorker", "Wire"]
+    ),
     tests(
         "EdgeTests",
         in: "Server",

@@ -80,6 +80,12 @@ struct BackgroundSessionTests {
             try await agent.request("/transfers").body
                 == #"{"kind":"upload","url":"http://h/u","file":"\#(path)/up"}"#
         )
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        let url = try #require(URL(string: "https://h/film.mp4?part=1"))
+        #expect(try await session.downloadTask(with: url).description == Self.one)
+        #expect(
+            try await agent.request("/transfers").body == #"{"kind":"download","url":"https://h/film.mp4?part=1"}"#
+        )
     }
 
     @Test("A list of more than a page is read to its end")

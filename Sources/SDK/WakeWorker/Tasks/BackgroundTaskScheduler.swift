@@ -47,6 +47,36 @@ public struct BackgroundTaskScheduler: Sendable {
         return submission
     }
 
+    /// Submits a request from code that is not async, as `submitTaskRequest(_:completionHandler:)` does on iOS.
+    ///
+    /// The submission is not cancelled with the task that calls this function.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - completionHandler: is called once the request is safe with the gateway, with nil, or was refused, with the
+    ///     reason.
+    ///
+    /// ```swift
+    /// func scheduleAppRefresh() {
+    ///     scheduler.submitTaskRequest(.appRefresh("com.example.app.refresh", earliestBegin: .now + .minutes(15))) {
+    ///         if let error = $0 { log("\(error)") }
+    ///     }
+    /// }
+    /// ```
+    public func submitTaskRequest(
+        _ request: BackgroundTaskRequest,
+        completionHandler: @escaping @Sendable (BackgroundTaskError?) -> Void = { _ in }
+    ) {
+        Task {
+            do throws(BackgroundTaskError) {
+                try await self.submit(request)
+                completionHandler(nil)
+            } catch {
+                completionHandler(error)
+            }
+        }
+    }
+
     /// The requests that wait, in no particular order.
     ///
     /// - Returns: the requests.
@@ -118,6 +148,7 @@ public struct BackgroundTaskScheduler: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: the identifier or pattern, as of a ``BackgroundTask``.
+    ///   - executor: the executor that calls `launchHandler`; nil, the default, for Swift's own threads.
     ///   - launchHandler: is handed each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)``, from
     ///     anywhere.
     /// - Throws: ``WakeWorkerError``, as ``WakeWorker/backgroundTask(_:action:)`` does.
@@ -130,11 +161,12 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     public func register(
         forTaskWithIdentifier identifier: String,
+        using executor: (any TaskExecutor)? = nil,
         launchHandler: @escaping @Sendable (ScheduledTask) -> Void
     ) throws(WakeWorkerError) {
         try self.registry.register(
             BackgroundTask.appRefresh(identifier).name,
-            .context { try await ScheduledTask.run($0, launchHandler) }
+            .context { try await ScheduledTask.run($0, on: executor, launchHandler) }
         )
     }
 
@@ -174,7 +206,7 @@ public struct BackgroundTaskScheduler: Sendable {
 
 /// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
 ///
-/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:launchHandler:)``. When nobody keeps it any more and
+/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. When nobody keeps it any more and
 /// ``setTaskCompleted(success:)`` was not called, it has failed.
 public final class ScheduledTask: Sendable {
     /// What there is to know of the launch.
@@ -222,12 +254,18 @@ public final class ScheduledTask: Sendable {
     /// Hands a launch to a handler, and waits until it is completed.
     ///
     /// - Throws: ``Failed`` when it was not done.
-    static func run(_ context: BackgroundTaskContext, _ handler: @Sendable (ScheduledTask) -> Void) async throws {
+    package static func run(
+        _ context: BackgroundTaskContext,
+        on executor: (any TaskExecutor)?,
+        _ handler: @Sendable (ScheduledTask) -> Void
+    ) async throws {
         let (completion, expiration) = (Completion(), ExpirationBox())
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                completion.awaited(by: continuation)
-                handler(ScheduledTask(context, completion, expiration))
+            await withTaskExecutorPreference(executor) {
+                await withCheckedContinuation { continuation in
+                    completion.awaited(by: continuation)
+                    handler(ScheduledTask(context, completion, expiration))
+                }
             }
         } onCancel: {
             if context.isExpiring {
