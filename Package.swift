@@ -176,6 +176,7 @@ let transfers: [Target] = [
 let sdk: [Target] = [
     module("WakeWorker", in: "SDK", ["HTTPClient", "LinuxConditions", "Platform", "Wire"]),
     module("BackgroundTransfers", in: "SDK", ["HTTPClient", "Platform", "Wire"]),
+    module("WakeWorkerTesting", in: "SDK", ["WakeWorker", "Wire"]),
 ]
 
 /// The program.
@@ -284,7 +285,7 @@ let unitTests: [Target] = [
     tests(
         "WakeWorkerTests",
         in: "SDK",
-        ["BackgroundTransfers", "HTTPClient", "WakeGateTestKit", "WakeWorker", "Wire"]
+        ["BackgroundTransfers", "HTTPClient", "WakeGateTestKit", "WakeWorker", "WakeWorkerTesting", "Wire"]
     ),
     tests(
         "EdgeTests",
@@ -352,6 +353,7 @@ let package = Package(
     products: [
         .executable(name: "wakegate", targets: ["wakegate"]),
         .library(name: "WakeWorker", targets: ["WakeWorker"]),
+        .library(name: "WakeWorkerTesting", targets: ["WakeWorkerTesting"]),
         .library(name: "BackgroundTransfers", targets: ["BackgroundTransfers"]),
     ],
     targets: libraries + core + server + cluster + transfers + sdk + tools + measurements + testKit

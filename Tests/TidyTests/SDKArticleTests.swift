@@ -16,6 +16,7 @@ struct SDKArticleTests {
                 articles: ["HandlingWakes", "ComingFromIOS"],
                 publicDeclarationsMin: 60
             ),
+            Module(testDescription: "WakeWorkerTesting", articles: [], publicDeclarationsMin: 20),
         ]
     }
 

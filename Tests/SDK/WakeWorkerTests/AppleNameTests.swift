@@ -57,7 +57,7 @@ struct AppleNameTests {
         #expect(!isMatch)
     }
 
-    @Test("A function that is not async submits a request, and its completion handler gets the refusal", arguments: [201, 409])
+    @Test("A function that is not async submits a request, and its handler gets the refusal", arguments: [201, 409])
     func synchronous(status: Int) async throws {
         let gateway = try await TaskGateway()
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler

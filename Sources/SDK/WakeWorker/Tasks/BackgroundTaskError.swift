@@ -67,7 +67,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     /// What kept the request from the gateway, or what the gateway answered; nil when nothing was sent.
     public let cause: WakeWorkerError?
 
-    init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
         self.retryAfter = nil

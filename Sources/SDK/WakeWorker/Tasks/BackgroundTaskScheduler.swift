@@ -19,6 +19,8 @@ public struct BackgroundTaskScheduler: Sendable {
         case several(Int)
         /// Nobody, as in a test.
         case none
+        /// A test, which takes the requests.
+        case test(any TaskRequestRecorder)
     }
 
     private let device: Device
@@ -27,6 +29,15 @@ public struct BackgroundTaskScheduler: Sendable {
     init(_ device: Device, registry: BackgroundTaskRegistry) {
         self.device = device
         self.registry = registry
+    }
+
+    /// A scheduler whose requests `recorder` takes.
+    package init(_ recorder: any TaskRequestRecorder) {
+        self.init(.test(recorder), registry: BackgroundTaskRegistry())
+    }
+
+    private var recorder: (any TaskRequestRecorder)? {
+        if case .test(let recorder) = self.device { recorder } else { nil }
     }
 
     /// Submits a request.
@@ -40,7 +51,9 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     @discardableResult
     public func submit(_ request: BackgroundTaskRequest) async throws(BackgroundTaskError) -> BackgroundTaskSubmission {
-        let response = try await self.ask("POST", "/tasks", try request.json())
+        let body = try request.json()
+        if let recorder = self.recorder { return try recorder.submit(request) }
+        let response = try await self.ask("POST", "/tasks", body)
         guard let submission = JSONValue(object: response.body).flatMap({ BackgroundTaskSubmission($0) }) else {
             throw Self.unreadable
         }
@@ -86,6 +99,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// for request in try await scheduler.pendingRequests() { log("\(request.identifier): \(request.why)") }
     /// ```
     public func pendingRequests() async throws(BackgroundTaskError) -> [PendingTaskRequest] {
+        if let recorder = self.recorder { return recorder.pendingRequests() }
         let response = try await self.ask("GET", "/tasks", nil)
         guard let waiting = JSONValue(object: response.body)?["waiting"] else { throw Self.unreadable }
         return waiting.elements.compactMap { PendingTaskRequest($0) }
@@ -101,6 +115,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     public func cancel(_ identifier: String) async throws(BackgroundTaskError) {
         try BackgroundTaskError.checkIdentifier(identifier, "identifier")
+        if let recorder = self.recorder { return recorder.cancel(identifier) }
         _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
     }
 
@@ -112,6 +127,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// try await scheduler.cancelAll()
     /// ```
     public func cancelAll() async throws(BackgroundTaskError) {
+        if let recorder = self.recorder { return recorder.cancel(nil) }
         _ = try await self.ask("DELETE", "/tasks", nil)
     }
 
@@ -139,6 +155,7 @@ public struct BackgroundTaskScheduler: Sendable {
         if let id, !(1...64 ~= id.count) {
             throw BackgroundTaskError(.badTaskRequest, "id has \(id.count) characters; it has 1 to 64")
         }
+        if let recorder = self.recorder { return recorder.transfersFinished(session: session, count: count) }
         let body = "{\"finished\":\(count),\"id\":\(JSONText.quoted(id ?? Self.randomID()))}"
         let path = "/sessions/\(URLPath.component(session))"
         _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
@@ -189,7 +206,8 @@ public struct BackgroundTaskScheduler: Sendable {
                 .noDevice,
                 "this worker names \(count) devices; name one to it, or take worker.scheduler(for: token)"
             )
-        case .none: throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
+        case .none, .test:
+            throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
         }
     }
 
@@ -202,6 +220,16 @@ public struct BackgroundTaskScheduler: Sendable {
         let (high, low) = generator.pair()
         return String(high, radix: 36) + String(low, radix: 36)
     }
+}
+
+/// Takes the requests of a scheduler in place of a gateway, in a test.
+package protocol TaskRequestRecorder: Sendable {
+    func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission
+    func pendingRequests() -> [PendingTaskRequest]
+
+    /// Cancels the request of an identifier; nil for all.
+    func cancel(_ identifier: String?)
+    func transfersFinished(session: String, count: Int)
 }
 
 /// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
