@@ -176,6 +176,7 @@ let transfers: [Target] = [
 let sdk: [Target] = [
     module("WakeWorker", in: "SDK", ["HTTPClient", "LinuxConditions", "Platform", "Wire"]),
     module("BackgroundTransfers", in: "SDK", ["HTTPClient", "Platform", "Wire"]),
+    module("WakeWorkerTesting", in: "SDK", ["WakeWorker", "Wire"]),
 ]
 
 /// The program.
@@ -281,7 +282,11 @@ let unitTests: [Target] = [
         in: "SDK",
         ["BackgroundTransfers", "WakeGateTestKit", "WakeWorker", "Wire"]
     ),
-    tests("WakeWorkerTests", in: "SDK", ["HTTPClient", "WakeGateTestKit", "WakeWorker", "Wire"]),
+    tests(
+        "WakeWorkerTests",
+        in: "SDK",
+        ["BackgroundTransfers", "HTTPClient", "WakeGateTestKit", "WakeWorker", "WakeWorkerTesting", "Wire"]
+    ),
     tests(
         "EdgeTests",
         in: "Server",
@@ -348,6 +353,7 @@ let package = Package(
     products: [
         .executable(name: "wakegate", targets: ["wakegate"]),
         .library(name: "WakeWorker", targets: ["WakeWorker"]),
+        .library(name: "WakeWorkerTesting", targets: ["WakeWorkerTesting"]),
         .library(name: "BackgroundTransfers", targets: ["BackgroundTransfers"]),
     ],
     targets: libraries + core + server + cluster + transfers + sdk + tools + measurements + testKit

@@ -38,6 +38,22 @@ struct WorkerCommandTests {
         #expect(!worker.process.errors.contains("told to stop"))
     }
 
+    @Test("A command finds the gateway of the worker's options wherever it runs")
+    func options() throws {
+        let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
+        let authority = URL(fileURLWithPath: gateway.certificateAuthority)
+        try FileManager.default.copyItem(at: authority, to: gateway.folder.appendingPathComponent("authority.pem"))
+        let worker = try WorkerProcess(
+            gateway,
+            topic: self.topic,
+            ["--gateway", "https://\(gateway.edge)", "--ca", "authority.pem"],
+            script: "cd / && '\(RunningGateway.program)' wake extend --seconds 60"
+        )
+        #expect(try gateway.push(self.token, topic: self.topic).status == 200)
+        #expect(try worker.line()?.hasPrefix("the wake has ") == true)
+        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+    }
+
     @Test("A command that outlasts its wake is told to stop by SIGTERM")
     func expiration() throws {
         let gateway = try RunningGateway(

@@ -9,7 +9,7 @@ enum ModuleImports {
         ],
         "FoundationEssentials": [
             "BackgroundTransfers", "CommandLineTool", "Gateway", "Platform", "ServiceManager", "WakeWorker",
-            "wakegate",
+            "WakeWorkerTesting", "wakegate",
         ],
         "Glibc": [
             "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "LinuxConditions", "Platform", "PostgresStore",
@@ -21,7 +21,8 @@ enum ModuleImports {
         ],
         "Synchronization": [
             "BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "HTTPTransport", "Platform",
-            "ServiceManager", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "wakegate-workers",
+            "ServiceManager", "Storage", "TransferAgent", "WakeGateTestKit", "WakeWorker", "WakeWorkerTesting",
+            "wakegate-workers",
         ],
     ]
 

@@ -3,15 +3,20 @@ import Testing
 
 @Suite("The articles and interfaces of the SDK")
 struct SDKArticleTests {
-    /// A module for users, its article, and the file whose blocks are compiled with its tests.
+    /// A module for users and its articles; a file for each has the blocks, which are compiled with the tests.
     struct Module: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        let article: String
+        let articles: [String]
         let publicDeclarationsMin: Int
 
         static let all = [
-            Module(testDescription: "BackgroundTransfers", article: "TransferringFiles", publicDeclarationsMin: 100),
-            Module(testDescription: "WakeWorker", article: "HandlingWakes", publicDeclarationsMin: 60),
+            Module(testDescription: "BackgroundTransfers", articles: ["TransferringFiles"], publicDeclarationsMin: 100),
+            Module(
+                testDescription: "WakeWorker",
+                articles: ["HandlingWakes", "ComingFromIOS"],
+                publicDeclarationsMin: 60
+            ),
+            Module(testDescription: "WakeWorkerTesting", articles: [], publicDeclarationsMin: 20),
         ]
     }
 
@@ -38,13 +43,15 @@ struct SDKArticleTests {
 
     @Test("Every block of Swift in an article is one that compiles, in the same order", arguments: Module.all)
     func snippets(module: Module) throws {
-        let (name, article) = (module.testDescription, module.article)
-        let source = try Self.lines("Tests/SDK/\(name)Tests/Snippets/\(article).swift")
-        let text = try Self.lines("Sources/SDK/\(name)/\(name).docc/\(article).md")
-        let compiled = Self.blocks(source, from: { $0.hasPrefix("// snippet: ") }, to: "// end")
-        let shown = Self.blocks(text, from: { $0 == "```swift" }, to: "```")
-        #expect(shown.count >= 6)
-        #expect(shown == compiled)
+        let name = module.testDescription
+        for article in module.articles {
+            let source = try Self.lines("Tests/SDK/\(name)Tests/Snippets/\(article).swift")
+            let text = try Self.lines("Sources/SDK/\(name)/\(name).docc/\(article).md")
+            let compiled = Self.blocks(source, from: { $0.hasPrefix("// snippet: ") }, to: "// end")
+            let shown = Self.blocks(text, from: { $0 == "```swift" }, to: "```")
+            #expect(shown.count >= 6)
+            #expect(shown == compiled)
+        }
     }
 
     @Test(

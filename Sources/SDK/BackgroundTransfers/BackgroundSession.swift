@@ -1,3 +1,4 @@
+public import FoundationEssentials
 import Synchronization
 import Wire
 
@@ -106,6 +107,20 @@ extension BackgroundSession {
             throw self.calls.caller.unreadable
         }
         return id
+    }
+
+    /// Adds a download, which runs from then on, as that of `URLSession` does after `resume()`.
+    ///
+    /// - Parameter url: where the file comes from.
+    /// - Returns: its name, once the transfer is safe with the agent.
+    /// - Throws: ``BackgroundTransferError``, as ``add(_:)`` does.
+    ///
+    /// ```swift
+    /// let id = try await session.downloadTask(with: url)
+    /// ```
+    @discardableResult
+    public func downloadTask(with url: URL) async throws(BackgroundTransferError) -> BackgroundTransferID {
+        try await self.add(.download(url.absoluteString))
     }
 
     /// The session's transfers in the order in which they were added.

@@ -58,6 +58,8 @@ struct BackgroundSessionTests {
         request.earliestBegin = Date(timeIntervalSince1970: 2)
         request.sha256 = "ab"
         request.bytesMax = 9
+        request.requestTimeout = .milliseconds(1500)
+        request.resourceTimeout = .seconds(60)
         request.note = "where"
         try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
         #expect(try await session.add(request).description == Self.one)
@@ -65,7 +67,7 @@ struct BackgroundSessionTests {
             try await agent.request("/transfers").body
                 == #"{"kind":"download","url":"https://me:pa55@h/a?key=k3y","method":"POST","#
                 + #""headers":{"accept":"\"x\"\n","authorization":"s3cret"},"earliestBegin":2000,"#
-                + #""sha256":"ab","bytesMax":9,"note":"where"}"#
+                + #""sha256":"ab","bytesMax":9,"requestTimeout":1.500,"resourceTimeout":60,"note":"where"}"#
         )
         var dumped = ""
         dump(request, to: &dumped)
@@ -79,6 +81,12 @@ struct BackgroundSessionTests {
         #expect(
             try await agent.request("/transfers").body
                 == #"{"kind":"upload","url":"http://h/u","file":"\#(path)/up"}"#
+        )
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        let url = try #require(URL(string: "https://h/film.mp4?part=1"))
+        #expect(try await session.downloadTask(with: url).description == Self.one)
+        #expect(
+            try await agent.request("/transfers").body == #"{"kind":"download","url":"https://h/film.mp4?part=1"}"#
         )
     }
 

@@ -103,4 +103,59 @@ struct ExpiringTests {
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         try await gateway.end(worker, run)
     }
+
+    /// A request under way while a warning arrives, and its answer.
+    struct Request: Sendable {
+        let action: String
+        let status: Int
+        let answer: String
+        let isExtended: Bool
+
+        static let all = [
+            Request(action: "extend", status: 200, answer: #"{"deadline":60099,"timeLeft":60000}"#, isExtended: true),
+            Request(action: "extend", status: 200, answer: #"{"deadline":99,"timeLeft":1}"#, isExtended: false),
+            Request(action: "extend", status: 409, answer: #"{"reason":"ExtensionLimit"}"#, isExtended: false),
+            Request(action: "progress", status: 200, answer: #"{"deadline":60099}"#, isExtended: true),
+            Request(action: "progress", status: 200, answer: #"{"deadline":99}"#, isExtended: false),
+            Request(action: "progress", status: 500, answer: #"{"reason":"Fault"}"#, isExtended: false),
+        ]
+    }
+
+    @Test("A warning that arrives while more time is requested is held until the answer", arguments: Request.all)
+    func warnedWhileAsking(request: Request) async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker()
+        let (goes, source) = AsyncStream<Void>.makeStream()
+        let (ends, ended) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
+        try worker.backgroundTask(.appRefresh("com.other")) { _ in }
+        try worker.backgroundTask(.continued("com.a")) { context in
+            defer {
+                ended.yield(context.expirationReason)
+                ended.finish()
+            }
+            if request.action == "extend" {
+                _ = try? await context.extend()
+            } else {
+                context.progress.completedUnitCount = 1
+            }
+            for await _ in goes {}
+            try Task.checkCancellation()
+        }
+        let run = Task { try await worker.runTasks() }
+        try await gateway.request("/wakes")
+        try await gateway.answer("POST", "/w/\(request.action)", request.status, request.answer, isHeld: true)
+        let kind = request.action == "extend" ? "processing" : "continued"
+        try await gateway.wake("w", kind, #""task":"com.a""#, timeLeft: 30_000)
+        try await gateway.request("/w/\(request.action)")
+        try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":5000}"#)
+        // An event after the warning, whose effect shows that the worker has read the warning.
+        try await gateway.wake("other", "appRefresh", #""task":"com.other""#)
+        #expect(try await gateway.request("/v1/wakes/other").body == #"{"success":true}"#)
+        try await gateway.release()
+        if request.isExtended { source.finish() }
+        let reason: BackgroundTaskExpiration = request.action == "extend" ? .deadline : .progress
+        for await found in ends { #expect(found == (request.isExtended ? nil : reason)) }
+        #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":\#(request.isExtended)}"#)
+        try await gateway.end(worker, run)
+    }
 }

@@ -33,18 +33,21 @@ final class TaskGateway {
         try await self.send("wake", start + time + ",\(members)}")
     }
 
-    /// Answers the next request of this method whose path ends like this, once.
+    /// Answers the next request of this method whose path ends like this, once; if it is held, after `release`.
     func answer(
         _ method: String,
         _ end: String,
         _ status: Int,
         _ body: String = "",
-        headers: [String: String] = [:]
+        headers: [String: String] = [:],
+        isHeld: Bool = false
     ) async throws {
-        try await self.command(
-            ["do": "answer", "method": method, "end": end, "status": status, "body": body, "headers": headers]
-        )
+        let answer: [String: Any] = ["method": method, "end": end, "status": status, "body": body, "headers": headers]
+        try await self.command(answer.merging(["do": "answer", "held": isHeld]) { $1 })
     }
+
+    /// Sends the answers that are held.
+    func release() async throws { try await self.command(["do": "release"]) }
 
     /// Ends the stream that is open.
     func endStream() async throws { try await self.command(["do": "end"]) }

@@ -170,7 +170,10 @@ struct ManualPageTests {
     @Test("The program's page has the variables, and where they stand")
     func variables() throws {
         let page = try self.page("wakegate")
-        for name in ["WAKEGATE_URL", "WAKEGATE_CA", "WAKEGATE_TOKEN", "XDG_CONFIG_HOME"] {
+        for name in [
+            "WAKEGATE_URL", "WAKEGATE_CA", "WAKEGATE_TOKEN_FILE", "WAKEGATE_TOKEN", "WAKEGATE_CERT", "WAKEGATE_KEY",
+            "XDG_CONFIG_HOME",
+        ] {
             #expect(page.contains(".It Ev \(name)\n"), "\(name)")
         }
         #expect(page.contains("An option wins over the variables"))

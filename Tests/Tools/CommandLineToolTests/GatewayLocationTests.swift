@@ -95,6 +95,63 @@ struct GatewayLocationTests {
         #expect(location.url == "https://127.0.0.1:2197")
     }
 
+    /// A home whose context `files` names files for everything, and the folder of these files.
+    private func homeWithFiles() throws -> (home: Home, folder: String) {
+        let home = try Home(
+            """
+            {"contexts": {
+              "files": {"gateway": "https://files:2197", "ca": "AUTHORITY", "cert": "AUTHORITY.cert",
+                        "key": "AUTHORITY.cert", "tokenFile": "AUTHORITY.token"},
+              "inline": {"gateway": "https://inline:2197", "token": "inline-token"}}}
+            """
+        )
+        let certificate = "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"
+        try Data(certificate.utf8).write(to: URL(fileURLWithPath: "\(home.authority).cert"))
+        try Data("file-token\n".utf8).write(to: URL(fileURLWithPath: "\(home.authority).token"))
+        return (home, home.authority)
+    }
+
+    @Test("Variables name the files of a token, a certificate and its key; the token's file wins over the token")
+    func fileVariables() throws {
+        let (home, files) = try self.homeWithFiles()
+        var variables = ["WAKEGATE_TOKEN_FILE": "\(files).token", "WAKEGATE_TOKEN": "variable-token"]
+        variables["WAKEGATE_CERT"] = "\(files).cert"
+        variables["WAKEGATE_KEY"] = "\(files).cert"
+        let location = try self.locate(home, "stats", variables)
+        #expect(location.headers.map(\.value) == ["bearer file-token"])
+        #expect(location.settings.certificateFile == "\(files).cert")
+        #expect(location.settings.privateKeyFile == "\(files).cert")
+        let option = try self.locate(home, "stats --cert \(files).cert --token t", ["WAKEGATE_KEY": "/nowhere"])
+        #expect(option.settings.privateKeyFile == nil && option.headers.map(\.value) == ["bearer t"])
+        #expect(self.message(home, "stats", ["WAKEGATE_CERT": "\(files).token"]).contains("which WAKEGATE_CERT names"))
+    }
+
+    @Test("A worker's options are found again by the client commands of its command, and no token is passed")
+    func commandVariables() throws {
+        let (home, files) = try self.homeWithFiles()
+        func passed(_ options: String, _ variables: [String: String] = [:]) throws -> [String: String] {
+            let line = "worker --topic t \(options) -- true"
+            return try self.locate(home, line, variables).commandVariables(ParsedCommand.running(line))
+        }
+        #expect(try passed("").isEmpty)
+        #expect(try passed("--token secret").isEmpty)
+        #expect(try passed("", ["WAKEGATE_TOKEN": "secret", "WAKEGATE_URL": "https://variable:1"]).isEmpty)
+        #expect(try passed("--context inline") == ["WAKEGATE_URL": "https://inline:2197"])
+        #expect(try passed("--gateway unix:/run/edge") == ["WAKEGATE_URL": "unix:/run/edge"])
+        let all = [
+            "WAKEGATE_URL": "https://files:2197", "WAKEGATE_CA": files, "WAKEGATE_TOKEN_FILE": "\(files).token",
+            "WAKEGATE_CERT": "\(files).cert", "WAKEGATE_KEY": "\(files).cert",
+        ]
+        #expect(try passed("--context files") == all)
+        let options = "--ca \(files) --token-file \(files).token --cert \(files).cert"
+        let found = try passed("--gateway https://files:2197/ \(options)")
+        #expect(found == all.merging(["WAKEGATE_KEY": ""]) { $1 })
+        let again = try self.locate(home, "stats", found)
+        #expect(again.url == "https://files:2197" && again.headers.map(\.value) == ["bearer file-token"])
+        #expect(again.settings.certificateFile == "\(files).cert" && again.settings.privateKeyFile == nil)
+        #expect(again.settings.certificateAuthorityFile == files)
+    }
+
     @Test("What cannot be used is named, with what names it")
     func faults() throws {
         let home = try Home()

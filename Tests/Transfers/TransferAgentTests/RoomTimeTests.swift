@@ -1,3 +1,4 @@
+import HTTPClient
 import Testing
 import TransferAgent
 import WakeGateTestKit
@@ -43,6 +44,22 @@ struct RoomTimeTests {
         #expect(ended["state"]?.text == "failed" && ended["error"]?["reason"]?.text == "TimedOut")
         #expect(ended["endedAt"]?.integer == self.rig.world.wall)
         #expect(self.rig.world.attempts.isEmpty)
+    }
+
+    @Test("Time-outs of one transfer win over those of its session")
+    func ownTimeouts() throws {
+        var submission = RoomRig.download("http://h/own")
+        submission.spec.requestTimeout = 2500
+        submission.resourceTimeout = Self.hour
+        let answer = self.rig.ask(.submit("s", submission))
+        let own = try #require(answer.body?["transfer"]?.text.flatMap { TransferID($0) })
+        let other = try self.rig.download()
+        #expect(self.rig.world.attempts.map(\.plan.silenceSecondsMax) == [3, 60])
+        #expect(self.rig.world.attempts.map(\.plan.settings.connectTimeoutMilliseconds) == [2500, 60_000])
+        self.rig.pass(Self.hour - 1)
+        #expect(try self.state(own) == "running")
+        self.rig.pass(1)
+        #expect(try self.state(own) == "failed" && self.state(other) == "running")
     }
 
     @Test("Attempts go on with growing waits until the time for the whole is over, and then say what the last came to")

@@ -36,6 +36,7 @@ struct StoreTests {
         spec.headers = [.init("authorization", "Bearer \\x"), .init("x", "")]
         spec.sha256 = String(repeating: "ab", count: 32)
         spec.bytesMax = Int64.max
+        spec.requestTimeout = 1500
         spec.note = "line\nbreak"
         var facts = TransferFacts()
         facts.failure = .init(reason: "HTTPStatus", message: "503")

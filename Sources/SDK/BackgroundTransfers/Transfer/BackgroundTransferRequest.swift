@@ -28,6 +28,10 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     public var sha256: String?
     /// How many bytes it may have; nil for as many as the agent takes.
     public var bytesMax: Int64?
+    /// The longest time without a byte, after which an attempt is given up; nil for the session's.
+    public var requestTimeout: Duration?
+    /// The time after which the whole transfer is given up; nil for the session's.
+    public var resourceTimeout: Duration?
     /// Up to 1024 bytes of text for whoever takes the file, such as where it belongs.
     public var note: String?
 
@@ -75,6 +79,8 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
             json.member("earliestBegin", ifPresent: earliestBegin)
             json.member("sha256", ifPresent: self.sha256)
             json.member("bytesMax", ifPresent: self.bytesMax)
+            json.member("requestTimeout", ifPresent: self.requestTimeout)
+            json.member("resourceTimeout", ifPresent: self.resourceTimeout)
             json.member("note", ifPresent: self.note)
         }
     }

@@ -83,6 +83,9 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         self.refusal = refusal
     }
 
+    /// An error of a wake that no gateway sent.
+    package static func test(_ code: Code, _ message: String) -> WakeWorkerError { WakeWorkerError(code, message) }
+
     /// The code and the message.
     public var description: String { "\(self.code): \(self.message)" }
 }

@@ -63,6 +63,11 @@ public struct WakeNotification: Identifiable, Sendable {
         payload: String,
         timeLeft: Duration = .seconds(30)
     ) {
+        self.init(deviceToken: deviceToken, topic: topic, payload: payload, WakeLease(timeLeft: timeLeft))
+    }
+
+    /// A notification that no gateway sent, with this lease.
+    package init(deviceToken: String, topic: String, payload: String, _ lease: WakeLease) {
         self.id = "00000000000000000000000000000000"
         self.deviceToken = deviceToken
         self.topic = topic
@@ -78,7 +83,7 @@ public struct WakeNotification: Identifiable, Sendable {
         self.traceLinks = []
         self.payload = Array(payload.utf8)
         self.firstDeadline = 0
-        self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
+        self.lease = lease
     }
 
     /// As a gateway would send it, and nobody to give it more time.
@@ -265,7 +270,7 @@ final class ChangeSignal: Sendable {
 }
 
 /// How long a wake may run: what its handler and its worker both know of it.
-final class WakeLease: Sendable {
+package final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
@@ -293,7 +298,14 @@ final class WakeLease: Sendable {
         self.reporting = reporting
     }
 
-    var deadline: ContinuousClock.Instant { self.term.withLock { $0.deadline } }
+    /// A lease of a wake that no gateway sent.
+    ///
+    /// - `extender`: gives it more time; nil for none.
+    package convenience init(timeLeft: Duration, extender: (any WakeExtender)? = nil) {
+        self.init(deadline: .now + timeLeft, extender: extender)
+    }
+
+    package var deadline: ContinuousClock.Instant { self.term.withLock { $0.deadline } }
 
     /// Never negative.
     var timeLeft: Duration { max(.zero, self.deadline - .now) }
@@ -301,12 +313,12 @@ final class WakeLease: Sendable {
     /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
     var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
 
-    func extended(to deadline: ContinuousClock.Instant) {
+    package func extended(to deadline: ContinuousClock.Instant) {
         self.term.withLock { $0.deadline = deadline }
     }
 
     /// The wake has ended.
-    func expired(_ reason: ExpirationReason?) { self.endGrace { $0.expiration = reason } }
+    package func expired(_ reason: ExpirationReason?) { self.endGrace { $0.expiration = reason } }
 
     /// A handler that was cancelled gets no more time to clean up.
     func endGrace() { self.endGrace { _ in } }
@@ -324,7 +336,7 @@ final class WakeLease: Sendable {
     /// The deadline is near, in so long.
     ///
     /// - `silence`: how long after the deadline it is known that nobody got more time, when the gateway says nothing.
-    func expiring(_ reason: ExpirationReason, timeLeft: Duration, silence: Duration) {
+    package func expiring(_ reason: ExpirationReason, timeLeft: Duration, silence: Duration) {
         self.term.withLock {
             $0.expiration = reason
             $0.isExpiring = true
@@ -378,7 +390,7 @@ final class WakeLease: Sendable {
 }
 
 /// Tells the gateway of a wake that is being handled, and asks for more time.
-protocol WakeExtender: Sendable {
+package protocol WakeExtender: Sendable {
     /// - Returns: the time that is left now.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
 

@@ -43,7 +43,7 @@ package struct WakeStateMachine: Sendable {
     /// When the gateway was asked if the wake has more time; nil when it was not.
     private var askedAt: Int64?
     /// The most that a deadline may seem later here than at the gateway, in milliseconds: answers take their time.
-    private static let tolerance: Int64 = 500
+    static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff: Backoff
     private let grace: Int64

@@ -6,7 +6,7 @@ extension WorkerSession {
         _ = try await self.timeLeft(of: wake) { wish, loop in
             do throws(WakeWorkerError) {
                 let request = try self.request.progress(progress, wake: wake)
-                self.purposes[try self.start(request, on: loop)] = .progress(wake: wake, wish)
+                try self.askForTime(request, .progress(wake: wake, wish), of: wake, on: loop)
             } catch {
                 wish.answer(.failure(error))
             }
@@ -29,6 +29,9 @@ extension WorkerSession {
             }
             // By the gateway's clock, of which only the distance from the deadline that the wake came with counts.
             let believed = max(0, min(instant, WakeMessage.instantMax))
+            if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
+                self.wakes[id]?.heldWarning = nil
+            }
             let deadline = wake.firstDeadline.here + (believed - wake.firstDeadline.gateway)
             let timeLeft = max(0, min(deadline - loop.now, WakeMessage.timeLeftMax))
             self.wakes[id]?.machine.extended(to: loop.now + timeLeft)
@@ -81,7 +84,7 @@ extension WorkerSession {
             var request = try self.request.progress(reporting.newest(), wake: id)
             request.isFresh = wake.isConnectionDoubtful
             request.timeoutMilliseconds = Self.reportTimeout
-            self.purposes[try self.start(request, on: loop)] = .progress(wake: id, nil)
+            try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
         } catch {
             self.reportFailed(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
         }

@@ -93,7 +93,8 @@ extension WorkerSession {
         case .wake(.task(let message)): return self.ignoresWakes || self.taskReceived(message, on: loop)
         case .wake(.other(let wake, let kind)): self.wakeRefused(wake, kind)
         case .expiring(let wake, let deadline, let timeLeft):
-            self.wakeExpiring(wake, timeLeft: timeLeft ?? deadline - SystemClock.wall, on: loop)
+            let timeLeft = timeLeft ?? deadline - SystemClock.wall
+            self.wakeExpiring(wake, gatewayDeadline: deadline, timeLeft: timeLeft, on: loop)
         case .expired(let wake, let reason): self.wakeEnded(wake, reason == .lost ? .lost : .expired, reason, on: loop)
         case .conditions(let device, let fields):
             self.handlers.conditions?.yield(DeviceConditionsChange(device, DeviceConditions(fields)))

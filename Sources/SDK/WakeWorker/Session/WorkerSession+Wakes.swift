@@ -80,7 +80,7 @@ extension WorkerSession {
             self.wakes[id]?.machine.handlerStarted()
             self.runningHandlers += 1
             self.events.yield(.started(wake: id))
-            let isExpiring = wake.warning.map { self.deadlineNears(id, $0, on: loop) } ?? false
+            let isExpiring = self.takeWarning(id, on: loop)
             self.wakes[id]?.task = Task { [thread, work = wake.work] in
                 let outcome: Outcome
                 do {
@@ -138,28 +138,36 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// The deadline of a wake is near: its handler is cancelled, and what it comes to until then counts. One that was
-    /// not started yet is cancelled when it is.
-    func wakeExpiring(_ id: String, timeLeft: Int64, on loop: HTTPLoop) {
+    /// The deadline of a wake is near. A handler that has not started yet is cancelled when it starts.
+    func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
+        let end = loop.now + timeLeft
         // Before any extension there is one deadline, which is believed too late by as much as the wake came late.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
-        let deadline = max(loop.now + timeLeft, isFirst ? wake.machine.deadline : .min)
-        let warning = Warning(deadline: deadline, end: loop.now + timeLeft)
-        if wake.machine.isQueued {
-            self.wakes[id]?.warning = warning
-        } else if self.deadlineNears(id, warning, on: loop) {
-            wake.task?.cancel()
-        }
+        self.wakes[id]?.heldWarning = ActiveWake.Warning(
+            end: end,
+            latestEnd: isFirst ? max(end, wake.machine.deadline) : end,
+            gatewayDeadline: gatewayDeadline
+        )
+        self.heedWarning(id, on: loop)
     }
 
-    /// Tells the handler of a wake, which runs, that the deadline is near.
+    /// Cancels the running handler of a wake whose deadline is near; its result counts until then.
+    private func heedWarning(_ id: String, on loop: HTTPLoop) {
+        guard let task = self.wakes[id]?.task, self.takeWarning(id, on: loop) else { return }
+        task.cancel()
+    }
+
+    /// Takes the warning of a wake, and tells its handler that the deadline is near.
+    ///
+    /// While a request for more time is under way the warning is held: an answer that moves the deadline makes it
+    /// void, and the gateway warns again before the new one.
     ///
     /// - Returns: true if the caller must cancel the handler.
-    private func deadlineNears(_ id: String, _ warning: Warning, on loop: HTTPLoop) -> Bool {
-        guard let wake = self.wakes[id], self.wakes[id]?.machine.deadlineNears(warning.deadline) == true else {
-            return false
-        }
+    private func takeWarning(_ id: String, on loop: HTTPLoop) -> Bool {
+        guard let wake = self.wakes[id], let warning = wake.heldWarning, wake.timeRequests == 0 else { return false }
+        self.wakes[id]?.heldWarning = nil
+        guard self.wakes[id]?.machine.deadlineNears(warning.latestEnd) == true else { return false }
         wake.lease.expiring(
             wake.lease.reporting == nil ? .deadline : .progress,
             timeLeft: .milliseconds(max(0, warning.end - loop.now)),
@@ -233,8 +241,14 @@ extension WorkerSession {
     func answered(_ purpose: Purpose, _ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
         switch purpose {
         case .drain: self.drainAnswered(result, on: loop)
-        case .extend(let wake, let wish): self.extensionAnswered(wake, result, wish, on: loop)
-        case .progress(let wake, let wish): self.progressAnswered(wake, result, wish, on: loop)
+        case .extend(let wake, let wish):
+            self.wakes[wake]?.timeRequests -= 1
+            self.extensionAnswered(wake, result, wish, on: loop)
+            self.heedWarning(wake, on: loop)
+        case .progress(let wake, let wish):
+            self.wakes[wake]?.timeRequests -= 1
+            self.progressAnswered(wake, result, wish, on: loop)
+            self.heedWarning(wake, on: loop)
         case .result(let wake):
             switch result {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
@@ -344,10 +358,21 @@ extension WorkerSession: WakeExtender {
         }
     }
 
+    /// Begins a request that may move the deadline of a wake.
+    func askForTime(
+        _ request: HTTPRequest,
+        _ purpose: Purpose,
+        of wake: String,
+        on loop: HTTPLoop
+    ) throws(WakeWorkerError) {
+        self.purposes[try self.start(request, on: loop)] = purpose
+        self.wakes[wake]?.timeRequests += 1
+    }
+
     func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
             let request = try self.request.extend(id, milliseconds: milliseconds)
-            self.purposes[try self.start(request, on: loop)] = .extend(wake: id, wish)
+            try self.askForTime(request, .extend(wake: id, wish), of: id, on: loop)
         } catch {
             if error.isPassing {
                 self.wakes[id]?.keepAlive.unanswered(now: loop.now)
@@ -383,6 +408,9 @@ extension WorkerSession: WakeExtender {
                 break
             }
             let deadline = loop.now + timeLeft
+            if let warning = self.wakes[id]?.heldWarning, deadline > warning.end + WakeStateMachine.tolerance {
+                self.wakes[id]?.heldWarning = nil
+            }
             self.wakes[id]?.machine.extended(to: deadline)
             self.wakes[id]?.keepAlive.extended(to: deadline)
             self.wakes[id]?.lease.extended(to: .now + .milliseconds(timeLeft))

@@ -23,20 +23,24 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         var reports = ProgressStateMachine()
         /// How its handler has ended, while that waits for the last report of its progress.
         var heldOutcome: Outcome?
-        /// A warning that came before its handler was started.
-        var warning: Warning?
         /// Set if the wake is given back instead of a result.
         var release: WakeRelease?
         /// Whether the wake's result timed out before: the connection may be dead.
         var isConnectionDoubtful = false
-    }
+        /// The number of requests under way that may move the deadline.
+        var timeRequests = 0
+        /// The gateway's warning of a near deadline, until the handler runs and no such request is under way.
+        var heldWarning: Warning?
 
-    /// A warning that a deadline is near, in milliseconds by the thread's clock.
-    struct Warning {
-        /// The deadline, at the earliest.
-        let deadline: Int64
-        /// The moment at which the wake ends, as the gateway said it.
-        let end: Int64
+        /// An `expiring` event: the deadline that is near.
+        struct Warning {
+            /// The deadline in milliseconds by the thread's clock.
+            let end: Int64
+            /// The latest moment that the worker may have taken for that deadline.
+            let latestEnd: Int64
+            /// The deadline in milliseconds by the gateway's clock.
+            let gatewayDeadline: Int64
+        }
     }
 
     /// What a request of this session is for, besides the stream.

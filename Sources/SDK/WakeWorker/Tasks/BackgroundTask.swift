@@ -149,6 +149,29 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         resumedFrom: BackgroundTaskResumption? = nil,
         scheduler: BackgroundTaskScheduler? = nil
     ) {
+        self.init(
+            task,
+            deviceToken: deviceToken,
+            topic: topic,
+            finishedTransferCount: finishedTransferCount,
+            resumedFrom: resumedFrom,
+            texts: (nil, nil),
+            scheduler: scheduler ?? BackgroundTaskScheduler(.none, registry: BackgroundTaskRegistry()),
+            WakeLease(timeLeft: timeLeft)
+        )
+    }
+
+    /// A context that no gateway sent, with this lease.
+    package init(
+        _ task: BackgroundTask,
+        deviceToken: String,
+        topic: String,
+        finishedTransferCount: Int,
+        resumedFrom: BackgroundTaskResumption?,
+        texts: (title: String?, subtitle: String?),
+        scheduler: BackgroundTaskScheduler,
+        _ lease: WakeLease
+    ) {
         self.id = "00000000000000000000000000000000"
         self.kind = task.kind
         self.identifier = task.identifier
@@ -159,10 +182,10 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.finishedTransferCount = finishedTransferCount
         self.traceparent = nil
         self.tracestate = nil
-        self.scheduler = scheduler ?? BackgroundTaskScheduler(.none, registry: BackgroundTaskRegistry())
+        self.scheduler = scheduler
         self.resumedFrom = resumedFrom
-        self.lease = WakeLease(deadline: .now + timeLeft, extender: nil)
-        self.reporting = TaskReporting(title: nil, subtitle: nil)
+        self.lease = lease
+        self.reporting = TaskReporting(title: texts.title, subtitle: texts.subtitle)
     }
 
     /// - Parameter kind: the message's.

@@ -1,11 +1,11 @@
 /// Why a request of a background task was not submitted, or not cancelled, and what to do about it.
 ///
-/// Compare `code` to tell errors apart; show `message` to people.
+/// Catch a code, or compare `code`, to tell errors apart; show `message` to people.
 ///
 /// ```swift
 /// do {
 ///     try await scheduler.submit(.processing("com.example.app.db-cleanup"))
-/// } catch where error.code == .tooManyPendingTaskRequests {
+/// } catch BackgroundTaskError.tooManyPendingTaskRequests {
 ///     try await scheduler.cancelAll()
 /// }
 /// ```
@@ -49,6 +49,13 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
 
         /// The name of the code.
         public var description: String { self.kind.rawValue }
+
+        /// Returns true if an error has this code, for `catch BackgroundTaskError.notPermitted`.
+        ///
+        /// - Parameters:
+        ///   - code: the code.
+        ///   - error: the error, of any type.
+        public static func ~= (code: Code, error: any Error) -> Bool { (error as? BackgroundTaskError)?.code == code }
     }
 
     /// What kind of error it is.
@@ -60,7 +67,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     /// What kept the request from the gateway, or what the gateway answered; nil when nothing was sent.
     public let cause: WakeWorkerError?
 
-    init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
         self.retryAfter = nil
@@ -85,6 +92,36 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
             "\(field) is \"\(text)\"; write 1 to 255 letters, digits, full stops, hyphens and underscores"
         )
     }
+}
+
+/// The codes under the names that `catch` takes, as those of `BGTaskScheduler.Error` on iOS.
+extension BackgroundTaskError {
+    /// The code ``Code/notPermitted``.
+    public static var notPermitted: Code { .notPermitted }
+    /// The code ``Code/unavailable``.
+    public static var unavailable: Code { .unavailable }
+    /// The code ``Code/notForeground``.
+    public static var notForeground: Code { .notForeground }
+    /// The code ``Code/tooManyPendingTaskRequests``.
+    public static var tooManyPendingTaskRequests: Code { .tooManyPendingTaskRequests }
+    /// The code ``Code/immediateRunIneligible``.
+    public static var immediateRunIneligible: Code { .immediateRunIneligible }
+    /// The code ``Code/badTaskRequest``.
+    public static var badTaskRequest: Code { .badTaskRequest }
+    /// The code ``Code/tooManySessions``.
+    public static var tooManySessions: Code { .tooManySessions }
+    /// The code ``Code/noDevice``.
+    public static var noDevice: Code { .noDevice }
+    /// The code ``Code/unknownDevice``.
+    public static var unknownDevice: Code { .unknownDevice }
+    /// The code ``Code/unregistered``.
+    public static var unregistered: Code { .unregistered }
+    /// The code ``Code/tooManyRequests``.
+    public static var tooManyRequests: Code { .tooManyRequests }
+    /// The code ``Code/shutdown``.
+    public static var shutdown: Code { .shutdown }
+    /// The code ``Code/failed``.
+    public static var failed: Code { .failed }
 }
 
 extension BackgroundTaskError.Code {
@@ -130,6 +167,12 @@ package struct BackgroundTaskName: Hashable, Sendable {
     package static func isIdentifier(_ text: String) -> Bool {
         1...self.lengthMax ~= text.utf8.count
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
+    }
+
+    /// The pattern that stands for this name and its neighbors: `com.example.export.*` for `com.example.export.film`.
+    var pattern: String {
+        guard let stop = self.text.lastIndex(of: "."), stop > self.text.startIndex else { return "\(self.text).*" }
+        return "\(self.text[..<stop]).*"
     }
 
     /// The names under which a handler for this one may be registered, the closest first.

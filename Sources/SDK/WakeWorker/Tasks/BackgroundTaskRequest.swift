@@ -147,6 +147,14 @@ public struct BackgroundTaskSubmission: Hashable, Sendable {
     /// What holds it, such as `active` or `worker`; nil when nothing does.
     public let held: String?
 
+    /// A submission that no gateway took.
+    package init(identifier: String, disposition: Disposition) {
+        self.identifier = identifier
+        self.disposition = disposition
+        self.eligibleAt = nil
+        self.held = nil
+    }
+
     /// Reads the gateway's answer; nil when it cannot be read.
     package init?(_ object: JSONValue) {
         guard let identifier = object["identifier"]?.text,
@@ -181,6 +189,20 @@ public struct PendingTaskRequest: Hashable, Sendable {
     public let held: String?
     /// One sentence that says why it waits.
     public let why: String
+
+    /// A request that waits at no gateway.
+    package init(_ request: BackgroundTaskRequest, submittedAt: Date) {
+        self.identifier = request.identifier
+        self.kind = request.kind
+        self.submittedAt = submittedAt
+        self.earliestBegin = request.earliestBegin
+        self.requiresNetworkConnectivity = request.requiresNetworkConnectivity
+        self.requiresExternalPower = request.requiresExternalPower
+        self.attemptCount = 0
+        self.eligibleAt = nil
+        self.held = nil
+        self.why = ""
+    }
 
     /// Reads one of the gateway's answer; nil when it cannot be read, or is of a kind that is not known.
     package init?(_ object: JSONValue) {

@@ -19,6 +19,8 @@ public struct BackgroundTaskScheduler: Sendable {
         case several(Int)
         /// Nobody, as in a test.
         case none
+        /// A test, which takes the requests.
+        case test(any TaskRequestRecorder)
     }
 
     private let device: Device
@@ -27,6 +29,15 @@ public struct BackgroundTaskScheduler: Sendable {
     init(_ device: Device, registry: BackgroundTaskRegistry) {
         self.device = device
         self.registry = registry
+    }
+
+    /// A scheduler whose requests `recorder` takes.
+    package init(_ recorder: any TaskRequestRecorder) {
+        self.init(.test(recorder), registry: BackgroundTaskRegistry())
+    }
+
+    private var recorder: (any TaskRequestRecorder)? {
+        if case .test(let recorder) = self.device { recorder } else { nil }
     }
 
     /// Submits a request.
@@ -40,11 +51,43 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     @discardableResult
     public func submit(_ request: BackgroundTaskRequest) async throws(BackgroundTaskError) -> BackgroundTaskSubmission {
-        let response = try await self.ask("POST", "/tasks", try request.json())
+        let body = try request.json()
+        if let recorder = self.recorder { return try recorder.submit(request) }
+        let response = try await self.ask("POST", "/tasks", body)
         guard let submission = JSONValue(object: response.body).flatMap({ BackgroundTaskSubmission($0) }) else {
             throw Self.unreadable
         }
         return submission
+    }
+
+    /// Submits a request from code that is not async, as `submitTaskRequest(_:completionHandler:)` does on iOS.
+    ///
+    /// The submission is not cancelled with the task that calls this function.
+    ///
+    /// - Parameters:
+    ///   - request: the request.
+    ///   - completionHandler: is called once the request is safe with the gateway, with nil, or was refused, with the
+    ///     reason.
+    ///
+    /// ```swift
+    /// func scheduleAppRefresh() {
+    ///     scheduler.submitTaskRequest(.appRefresh("com.example.app.refresh", earliestBegin: .now + .minutes(15))) {
+    ///         if let error = $0 { log("\(error)") }
+    ///     }
+    /// }
+    /// ```
+    public func submitTaskRequest(
+        _ request: BackgroundTaskRequest,
+        completionHandler: @escaping @Sendable (BackgroundTaskError?) -> Void = { _ in }
+    ) {
+        Task {
+            do throws(BackgroundTaskError) {
+                try await self.submit(request)
+                completionHandler(nil)
+            } catch {
+                completionHandler(error)
+            }
+        }
     }
 
     /// The requests that wait, in no particular order.
@@ -56,6 +99,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// for request in try await scheduler.pendingRequests() { log("\(request.identifier): \(request.why)") }
     /// ```
     public func pendingRequests() async throws(BackgroundTaskError) -> [PendingTaskRequest] {
+        if let recorder = self.recorder { return recorder.pendingRequests() }
         let response = try await self.ask("GET", "/tasks", nil)
         guard let waiting = JSONValue(object: response.body)?["waiting"] else { throw Self.unreadable }
         return waiting.elements.compactMap { PendingTaskRequest($0) }
@@ -71,6 +115,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     public func cancel(_ identifier: String) async throws(BackgroundTaskError) {
         try BackgroundTaskError.checkIdentifier(identifier, "identifier")
+        if let recorder = self.recorder { return recorder.cancel(identifier) }
         _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
     }
 
@@ -82,6 +127,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// try await scheduler.cancelAll()
     /// ```
     public func cancelAll() async throws(BackgroundTaskError) {
+        if let recorder = self.recorder { return recorder.cancel(nil) }
         _ = try await self.ask("DELETE", "/tasks", nil)
     }
 
@@ -109,6 +155,7 @@ public struct BackgroundTaskScheduler: Sendable {
         if let id, !(1...64 ~= id.count) {
             throw BackgroundTaskError(.badTaskRequest, "id has \(id.count) characters; it has 1 to 64")
         }
+        if let recorder = self.recorder { return recorder.transfersFinished(session: session, count: count) }
         let body = "{\"finished\":\(count),\"id\":\(JSONText.quoted(id ?? Self.randomID()))}"
         let path = "/sessions/\(URLPath.component(session))"
         _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
@@ -118,6 +165,7 @@ public struct BackgroundTaskScheduler: Sendable {
     ///
     /// - Parameters:
     ///   - identifier: the identifier or pattern, as of a ``BackgroundTask``.
+    ///   - executor: the executor that calls `launchHandler`; nil, the default, for Swift's own threads.
     ///   - launchHandler: is handed each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)``, from
     ///     anywhere.
     /// - Throws: ``WakeWorkerError``, as ``WakeWorker/backgroundTask(_:action:)`` does.
@@ -130,11 +178,12 @@ public struct BackgroundTaskScheduler: Sendable {
     /// ```
     public func register(
         forTaskWithIdentifier identifier: String,
+        using executor: (any TaskExecutor)? = nil,
         launchHandler: @escaping @Sendable (ScheduledTask) -> Void
     ) throws(WakeWorkerError) {
         try self.registry.register(
             BackgroundTask.appRefresh(identifier).name,
-            .context { try await ScheduledTask.run($0, launchHandler) }
+            .context { try await ScheduledTask.run($0, on: executor, launchHandler) }
         )
     }
 
@@ -157,7 +206,8 @@ public struct BackgroundTaskScheduler: Sendable {
                 .noDevice,
                 "this worker names \(count) devices; name one to it, or take worker.scheduler(for: token)"
             )
-        case .none: throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
+        case .none, .test:
+            throw BackgroundTaskError(.noDevice, "no gateway sent this task; give its context a scheduler")
         }
     }
 
@@ -172,9 +222,19 @@ public struct BackgroundTaskScheduler: Sendable {
     }
 }
 
+/// Takes the requests of a scheduler in place of a gateway, in a test.
+package protocol TaskRequestRecorder: Sendable {
+    func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission
+    func pendingRequests() -> [PendingTaskRequest]
+
+    /// Cancels the request of an identifier; nil for all.
+    func cancel(_ identifier: String?)
+    func transfersFinished(session: String, count: Int)
+}
+
 /// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
 ///
-/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:launchHandler:)``. When nobody keeps it any more and
+/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. When nobody keeps it any more and
 /// ``setTaskCompleted(success:)`` was not called, it has failed.
 public final class ScheduledTask: Sendable {
     /// What there is to know of the launch.
@@ -222,12 +282,18 @@ public final class ScheduledTask: Sendable {
     /// Hands a launch to a handler, and waits until it is completed.
     ///
     /// - Throws: ``Failed`` when it was not done.
-    static func run(_ context: BackgroundTaskContext, _ handler: @Sendable (ScheduledTask) -> Void) async throws {
+    package static func run(
+        _ context: BackgroundTaskContext,
+        on executor: (any TaskExecutor)?,
+        _ handler: @Sendable (ScheduledTask) -> Void
+    ) async throws {
         let (completion, expiration) = (Completion(), ExpirationBox())
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                completion.awaited(by: continuation)
-                handler(ScheduledTask(context, completion, expiration))
+            await withTaskExecutorPreference(executor) {
+                await withCheckedContinuation { continuation in
+                    completion.awaited(by: continuation)
+                    handler(ScheduledTask(context, completion, expiration))
+                }
             }
         } onCancel: {
             if context.isExpiring {

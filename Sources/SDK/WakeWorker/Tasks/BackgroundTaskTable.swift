@@ -82,7 +82,8 @@ final class BackgroundTaskRegistry: Sendable {
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
                 let message = "the \(what) \(name.text) is registered after run(); register all handlers before it"
-                return .failure(WakeWorkerError(.alreadyRunning, message))
+                let hint = "; \(name.pattern) stands for identifiers that are not known by then"
+                return .failure(WakeWorkerError(.alreadyRunning, message + (name.isSession ? "" : hint)))
             }
             do throws(WakeWorkerError) {
                 return .success(try state.registrations.tasks.register(name, handler))

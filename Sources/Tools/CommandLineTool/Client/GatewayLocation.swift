@@ -190,6 +190,29 @@ package struct GatewayLocation: Sendable {
     /// The location as a view's title has it.
     var place: String { self.url.replacing("http://", with: "") }
 
+    /// The variables that pass a worker's options on to client commands that its command runs.
+    ///
+    /// Of a token only the name of its file is passed.
+    package func commandVariables(_ parsed: ParsedCommand) -> [String: String] {
+        // A context wins over the variables, so its values replace them.
+        let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
+        let names = OptionDefinition.variables
+        var variables: [String: String] = [:]
+        if isPassed("--gateway") { variables[names.url] = self.settings.socketPath.map { "unix:\($0)" } ?? self.url }
+        if isPassed("--ca") {
+            variables[names.authority] = self.settings.certificateAuthorityFile.map(CommandFile.absolute)
+        }
+        if isPassed("--token-file"), case .file(let path) = self.proof {
+            variables[names.tokenFile] = CommandFile.absolute(path)
+        }
+        if isPassed("--cert"), let certificate = self.settings.certificateFile {
+            variables[names.certificate] = CommandFile.absolute(certificate)
+            // An empty variable hides one of the worker's own environment.
+            variables[names.key] = self.settings.privateKeyFile.map(CommandFile.absolute) ?? ""
+        }
+        return variables
+    }
+
     /// A client with the location's settings.
     package func client() throws(CommandFailure) -> HTTPClient {
         do throws(HTTPClientError) {
@@ -308,7 +331,17 @@ struct LocationSources {
         if self.authority == nil, let path = variable(OptionDefinition.variables.authority) {
             (self.authority, self.authorityName) = (path, OptionDefinition.variables.authority)
         }
-        if self.proof == .none, let token = variable(OptionDefinition.variables.token) { self.proof = .token(token) }
+        if self.proof == .none, let path = variable(OptionDefinition.variables.tokenFile) {
+            self.proof = .file(path)
+        } else if self.proof == .none, let token = variable(OptionDefinition.variables.token) {
+            self.proof = .token(token)
+        }
+        if self.certificate == nil, let path = variable(OptionDefinition.variables.certificate) {
+            (self.certificate, self.certificateName) = (path, OptionDefinition.variables.certificate)
+            if self.key == nil, let path = variable(OptionDefinition.variables.key) {
+                (self.key, self.keyName) = (path, OptionDefinition.variables.key)
+            }
+        }
         self.take(context)
         guard !parsed.isSet("--token-file") || !parsed.isSet("--token") else {
             throw .usage("--token and --token-file were both given; give one of them")

@@ -149,19 +149,27 @@ extension OptionDefinition {
             "PEM file of the authority that signed the gateway's certificate; WAKEGATE_CA"
         ),
         OptionDefinition("--token", "TOKEN", "bearer token to show; WAKEGATE_TOKEN, which ps does not show"),
-        OptionDefinition("--token-file", "FILE", "file with that token, which other users' ps does not see"),
-        OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show"),
-        OptionDefinition("--key", "FILE", "PEM file of that certificate's private key; default: the file of --cert"),
+        OptionDefinition(
+            "--token-file",
+            "FILE",
+            "file with that token, which other users' ps does not see; WAKEGATE_TOKEN_FILE"
+        ),
+        OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show; WAKEGATE_CERT"),
+        OptionDefinition("--key", "FILE", "PEM file of its private key; WAKEGATE_KEY; default: the file of --cert"),
     ]
 
     /// The variables that stand for options of client commands.
-    static let variables = (url: "WAKEGATE_URL", authority: "WAKEGATE_CA", token: "WAKEGATE_TOKEN")
+    static let variables = (
+        url: "WAKEGATE_URL", authority: "WAKEGATE_CA", token: "WAKEGATE_TOKEN", tokenFile: "WAKEGATE_TOKEN_FILE",
+        certificate: "WAKEGATE_CERT", key: "WAKEGATE_KEY"
+    )
 
     /// Where the settings of client commands come from, for their help.
     static let precedence = """
-        An option wins over the variables WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN, these over the context in use,
-        and that over a `wakegate dev` that runs in this folder. Where --gateway or WAKEGATE_URL says the gateway,
-        nothing of the context in use is shown to it; --context NAME wins over the variables.
+        An option wins over the variables WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT
+        and WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. Where
+        --gateway or WAKEGATE_URL says the gateway, nothing of the context in use is shown to it; --context NAME wins
+        over the variables.
         """
 }
 

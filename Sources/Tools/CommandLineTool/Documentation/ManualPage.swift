@@ -94,11 +94,14 @@ extension ManualPage {
     private static func environment(in page: inout MdocText) {
         page.macro("Sh", "ENVIRONMENT")
         page.raw(".Bl -tag -width Ds")
-        let (url, authority, token) = OptionDefinition.variables
+        let names = OptionDefinition.variables
         for (variable, meaning) in [
-            (url, "the gateway of client commands, as --gateway says it"),
-            (authority, "the authority's file, as --ca says it"),
-            (token, "the bearer token, as --token says it"),
+            (names.url, "the gateway of client commands, as --gateway says it"),
+            (names.authority, "the authority's file, as --ca says it"),
+            (names.tokenFile, "the bearer token's file, as --token-file says it"),
+            (names.token, "the bearer token, as --token says it"),
+            (names.certificate, "the client certificate's file, as --cert says it"),
+            (names.key, "the file of its private key, as --key says it"),
             ("XDG_CONFIG_HOME", "where the contexts are kept, in wakegate/contexts.json; default: ~/.config"),
         ] {
             page.macro("It", "Ev", variable)

@@ -14,6 +14,8 @@ final class CommandLoop {
         var command: [String]
         /// Whether the commands' output gets the wake's id on each line, or goes where ours goes as it is.
         var isOutputLogged: Bool
+        /// The variables that every command finds in its environment, in addition to those of its wake.
+        var variables: [String: String] = [:]
     }
 
     /// What signals ask for.
@@ -151,12 +153,7 @@ extension CommandLoop {
     /// Starts the command of a wake, unless it was stopped before.
     func start(_ run: CommandRun) {
         guard !run.isStopped else { return run.end(.cutShort) }
-        let process = CommandProcess(
-            self.settings.command,
-            for: run.work,
-            isCaptured: self.settings.isOutputLogged,
-            guardedBy: self.commandGuard
-        )
+        let process = CommandProcess(self.settings, for: run.work, guardedBy: self.commandGuard)
         guard let process else {
             let reason = SystemError(errno).message
             return self.notStarted(run, "\(self.settings.command[0]) cannot be started: \(reason)")

@@ -61,11 +61,11 @@ struct CommandProcess {
     /// The command's own number of the descriptor for its progress: one digit, as `sh` has it after `>&`.
     private static let progressDescriptor: Int32 = 3
 
-    /// Starts `words` for `work`.
+    /// Starts the settings' command for `work`.
     ///
-    /// - Parameter isCaptured: whether its output is to be read, or goes where ours goes.
     /// - Returns: nil with `errno` set when it cannot be started.
-    init?(_ words: [String], for work: CommandWork, isCaptured: Bool, guardedBy commandGuard: CommandGuard) {
+    init?(_ settings: CommandLoop.Settings, for work: CommandWork, guardedBy commandGuard: CommandGuard) {
+        let (words, isCaptured) = (settings.command, settings.isOutputLogged)
         guard let program = ProgramPath.find(words[0]) else {
             errno = ENOENT
             return nil
@@ -82,7 +82,7 @@ struct CommandProcess {
         }
         let ours = [pipes[0].write] + pipes.dropFirst().map(\.read)
         let theirs = [pipes[0].read] + pipes.dropFirst().map(\.write)
-        var environment = work.variables
+        var environment = settings.variables.merging(work.variables) { $1 }
         var descriptors = ChildDescriptors(input: theirs[0])
         if work.tellsProgress {
             environment["WAKEGATE_PROGRESS_FD"] = String(Self.progressDescriptor)

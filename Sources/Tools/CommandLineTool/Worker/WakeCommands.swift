@@ -51,8 +51,8 @@ extension CommandDefinition {
             """
             The deadline never moves back, and not further than policy.maxExtension (270 s) past the first one: the
             command fails when the gateway gives no more, or when the wake has ended. In a command of `wakegate worker`
-            the wake is that of WAKEGATE_WAKE; the worker's options are not in its environment: give the gateway and
-            the token as to every other command. A continued task lives by its progress instead.
+            the wake is that of WAKEGATE_WAKE, and the worker's options for the gateway are in the environment, except
+            for --token: give the worker --token-file. A continued task lives by its progress instead.
             """
         ],
         run: WakeCommands.extend

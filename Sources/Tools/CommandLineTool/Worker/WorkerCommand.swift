@@ -69,6 +69,12 @@ extension CommandDefinition {
             seconds after SIGTERM. `wakegate wake extend` asks for more time.
             """,
             """
+            The worker's options reach the client commands that COMMAND runs, such as `wakegate wake extend`, as
+            variables: WAKEGATE_URL for --gateway, WAKEGATE_CA for --ca, WAKEGATE_TOKEN_FILE for --token-file,
+            WAKEGATE_CERT and WAKEGATE_KEY for --cert and --key, and all of them for --context. A token itself is not
+            passed, be it of --token or of a context: give --token-file.
+            """,
+            """
             When COMMAND cannot be started, as its interpreter is missing, say, its wakes go back to the gateway: that
             costs their pushes no attempt, and other workers get them first. After three in a row the gateway gives this
             worker no more and shows it as stalled, with the reason; the worker tries again after two seconds, and later
@@ -129,7 +135,11 @@ package enum WorkerCommand {
         let location = try GatewayLocation(parsed, side: .edge)
         let conditions = self.reportedConditions(parsed)
         let devices = try self.reportedDevices(parsed)
-        let settings = try CommandLoop.Settings(command: parsed.trailing, isOutputLogged: self.isOutputLogged(parsed))
+        let settings = try CommandLoop.Settings(
+            command: parsed.trailing,
+            isOutputLogged: self.isOutputLogged(parsed),
+            variables: location.commandVariables(parsed)
+        )
         // The guard comes before the worker's connections, which it should not inherit.
         let commands = try CommandThread(settings)
         let worker = try self.worker(parsed, location, tasks)

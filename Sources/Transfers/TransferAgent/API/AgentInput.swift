@@ -110,7 +110,10 @@ enum AgentInput {
         guard case .object? = body, let body else {
             throw APIError(400, "BadTransfer", "The body is no object; write {\"kind\": \"download\", \"url\": ...}.")
         }
-        let names = ["kind", "url", "method", "headers", "file", "earliestBegin", "sha256", "bytesMax", "note"]
+        let names = [
+            "kind", "url", "method", "headers", "file", "earliestBegin", "sha256", "bytesMax", "note", "requestTimeout",
+            "resourceTimeout",
+        ]
         for member in body.members where !names.contains(member.name) {
             throw APIError(400, "BadTransfer", "There is no member \(member.name.prefix(64)); leave it out.")
         }
@@ -144,7 +147,22 @@ enum AgentInput {
             moment >= 0 && moment < 1 << 53
         }
         let host = "\(url.scheme)://\(url.host.lowercased()):\(url.port)"
-        return TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest ?? 0)
+        spec.requestTimeout = try self.timeout("requestTimeout", body)
+        var submission = TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest ?? 0)
+        submission.resourceTimeout = try self.timeout("resourceTimeout", body)
+        return submission
+    }
+
+    /// The milliseconds of a time-out of a transfer, which the body has in seconds.
+    private static func timeout(_ name: String, _ body: JSONValue) throws(APIError) -> Int64? {
+        try self.member(name, body, "seconds, above 0, with three decimals at most") { value in
+            guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
+                return nil
+            }
+            return milliseconds
+        } where: { milliseconds in
+            (1...self.timeoutMax).contains(milliseconds)
+        }
     }
 
     /// A member that may be missing, or null.

@@ -37,6 +37,8 @@ package struct TransferSubmission: Hashable, Sendable {
     /// Scheme, name and port of the server.
     package var host: String
     package var earliestBegin: Int64
+    /// The milliseconds after which the whole transfer is given up; nil for the session's.
+    package var resourceTimeout: Int64?
 
     package init(kind: TransferKind, spec: TransferSpec, host: String, earliestBegin: Int64) {
         self.kind = kind

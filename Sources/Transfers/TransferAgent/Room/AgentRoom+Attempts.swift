@@ -13,6 +13,7 @@ extension AgentRoom {
         self.tally.attempts += 1
         let number = self.nextAttempt
         let tell = self.tell
+        let requestTimeout = spec.requestTimeout ?? session.requestTimeout
         let suffix = String(self.random.next() & 0xFFFF_FFFF, radix: 16)
         let plan = AttemptPlan(
             id: id,
@@ -22,20 +23,20 @@ extension AgentRoom {
             freshFile: "\(id)-\(suffix)",
             bytesMax: min(spec.bytesMax ?? .max, self.settings.limits.fileBytesMax),
             bytesBefore: transfer.bytes,
-            silenceSecondsMax: max(1, Int((session.requestTimeout + 999) / 1000)),
+            silenceSecondsMax: max(1, Int((requestTimeout + 999) / 1000)),
             acceptsEarlyAnswers: session.acceptsEarlyAnswers,
-            settings: self.clientSettings(session, transfer.kind)
+            settings: self.clientSettings(requestTimeout, transfer.kind)
         )
         let attempt = self.world.begin(plan) { tell(.attempt(id, number: number, $0)) }
         self.running[id] = Running(number: number, attempt: attempt, session: transfer.session)
     }
 
-    private func clientSettings(_ session: TransferSession, _ kind: TransferKind) -> HTTPClientSettings {
+    private func clientSettings(_ requestTimeout: Int64, _ kind: TransferKind) -> HTTPClientSettings {
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = self.settings.trust
         settings.certificateFile = self.settings.certificate
         settings.privateKeyFile = self.settings.privateKey
-        settings.connectTimeoutMilliseconds = Int(min(session.requestTimeout, 60_000))
+        settings.connectTimeoutMilliseconds = Int(min(requestTimeout, 60_000))
         settings.usesProxiesForLoopback = true
         // What an upload is answered is known from its head.
         settings.heedsTLSEnd = kind == .download

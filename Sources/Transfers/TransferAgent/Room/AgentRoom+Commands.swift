@@ -170,7 +170,7 @@ extension AgentRoom {
             host: self.host(submission.host),
             kind: submission.kind,
             createdAt: self.now,
-            deadline: max(self.now, earliest) + session.resourceTimeout,
+            deadline: max(self.now, earliest) + (submission.resourceTimeout ?? session.resourceTimeout),
             notBefore: earliest
         )
         guard self.book.transferSubmitted(transfer, now: self.now) == .accepted else {

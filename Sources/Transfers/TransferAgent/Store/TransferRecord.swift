@@ -20,6 +20,8 @@ package struct TransferSpec: Hashable, Sendable {
     package var file: String?
     package var sha256: String?
     package var bytesMax: Int64?
+    /// The most milliseconds without a byte; nil for the session's.
+    package var requestTimeout: Int64?
     package var note: String?
 
     package init(url: String) {
@@ -96,6 +98,7 @@ extension TransferSpec {
             if let most = self.bytesMax {
                 json.member("bytesMax", most)
             }
+            if let timeout = self.requestTimeout { json.member("requestTimeout", timeout) }
             json.member("note", ifPresent: self.note)
         }
     }
@@ -113,6 +116,7 @@ extension TransferSpec {
         self.file = value["file"]?.text
         self.sha256 = value["sha256"]?.text
         self.bytesMax = value["bytesMax"]?.integer
+        self.requestTimeout = value["requestTimeout"]?.integer
         self.note = value["note"]?.text
     }
 }

@@ -31,6 +31,7 @@ func addFilms(_ session: BackgroundSession, _ films: [Film], token: String) asyn
         request.headers["authorization"] = "Bearer \(token)"
         request.sha256 = film.sha256
         request.bytesMax = 8 << 30
+        request.resourceTimeout = .seconds(12 * 3600)
         request.note = "/srv/films/\(film.name)"
         try await session.add(request)
     }

@@ -1,5 +1,6 @@
 import Foundation
 import WakeWorker
+import WakeWorkerTesting
 
 // Each snippet of the article stands here once more, where it compiles; a test compares the two.
 
@@ -200,6 +201,34 @@ func handlerKnowsItsPayload() async throws {
     let notification = WakeNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
     let news = try notification.payload(as: News.self)
     assert(news.edition == 7)
+}
+// end
+
+// snippet: launch
+func refreshAsksForTheNext() async throws {
+    let task = TestTask(.appRefresh("com.example.news.refresh"))
+    try await task.run { context in
+        try await context.scheduler.submit(.appRefresh(context.identifier, earliestBegin: .now + .minutes(15)))
+    }
+    assert(task.scheduler.submittedRequests.map(\.identifier) == ["com.example.news.refresh"])
+}
+// end
+
+// snippet: expire
+func exportCleansUp() async throws {
+    let task = TestTask(.continued("com.example.news.export.films"))
+    async let outcome: Void = task.run { context in
+        while true {
+            try Task.checkCancellation()
+            context.progress.completedUnitCount += try await sendPart()
+        }
+    }
+    task.expire(.progress)
+    do {
+        try await outcome
+    } catch is CancellationError {
+        assert(task.context.expirationReason == .progress)
+    }
 }
 // end
 

@@ -1,0 +1,78 @@
+import FoundationEssentials
+import Synchronization
+public import WakeWorker
+
+/// A scheduler for a test, which keeps the requests that were submitted in place of a gateway.
+///
+/// ```swift
+/// let test = TestScheduler()
+/// test.refusal = .notPermitted
+/// await planRefresh(test.scheduler)
+/// #expect(test.submittedRequests.isEmpty)
+/// ```
+public final class TestScheduler: Sendable {
+    private struct State {
+        var submitted: [BackgroundTaskRequest] = []
+        var pending: [PendingTaskRequest] = []
+        var cancelled: [String] = []
+        var transfers: [String: Int] = [:]
+        var refusal: BackgroundTaskError.Code?
+    }
+
+    private let state = Mutex(State())
+
+    /// Makes a scheduler at which no request waits.
+    public init() {}
+
+    /// The scheduler to give to the code under test.
+    public var scheduler: BackgroundTaskScheduler { BackgroundTaskScheduler(self) }
+
+    /// All accepted requests, in the order of their submission.
+    public var submittedRequests: [BackgroundTaskRequest] { self.state.withLock { $0.submitted } }
+
+    /// The cancelled identifiers, in their order; `cancelAll` adds those of all pending requests.
+    public var cancelledIdentifiers: [String] { self.state.withLock { $0.cancelled } }
+
+    /// The number of finished transfers that the code under test reported, by session.
+    public var finishedTransfers: [String: Int] { self.state.withLock { $0.transfers } }
+
+    /// The code with which requests are refused from now on; nil to accept them.
+    public var refusal: BackgroundTaskError.Code? {
+        get { self.state.withLock { $0.refusal } }
+        set { self.state.withLock { $0.refusal = newValue } }
+    }
+}
+
+extension TestScheduler: TaskRequestRecorder {
+    package func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission {
+        let outcome: Result<BackgroundTaskSubmission, BackgroundTaskError> = self.state.withLock { state in
+            if let code = state.refusal {
+                return .failure(BackgroundTaskError(code, "the test refuses \(request.identifier): \(code)"))
+            }
+            state.submitted.append(request)
+            let isReplaced = state.pending.contains { $0.identifier == request.identifier }
+            state.pending.removeAll { $0.identifier == request.identifier }
+            state.pending.append(PendingTaskRequest(request, submittedAt: .now))
+            return .success(
+                BackgroundTaskSubmission(
+                    identifier: request.identifier,
+                    disposition: isReplaced ? .replaced : .scheduled
+                )
+            )
+        }
+        return try outcome.get()
+    }
+
+    package func pendingRequests() -> [PendingTaskRequest] { self.state.withLock { $0.pending } }
+
+    package func cancel(_ identifier: String?) {
+        self.state.withLock { state in
+            state.cancelled += identifier.map { [$0] } ?? state.pending.map(\.identifier)
+            state.pending.removeAll { identifier == nil || $0.identifier == identifier }
+        }
+    }
+
+    package func transfersFinished(session: String, count: Int) {
+        self.state.withLock { $0.transfers[session, default: 0] += count }
+    }
+}

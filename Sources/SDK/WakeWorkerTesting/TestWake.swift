@@ -1,0 +1,113 @@
+import Synchronization
+import WakeWorker
+import Wire
+
+/// A wake that a test makes: the time of its handler, which the test ends.
+final class TestWake: Sendable {
+    private struct State {
+        /// Cancels the handler, once it runs.
+        var cancel: (@Sendable () -> Void)?
+        var isCancelled = false
+    }
+
+    let lease: WakeLease
+    private let extender: TestExtender
+    private let state = Mutex(State())
+
+    init(timeLeft: Duration, extensionLimit: Duration) {
+        self.extender = TestExtender(deadline: .now + timeLeft, lastDeadline: .now + timeLeft + extensionLimit)
+        self.lease = WakeLease(timeLeft: timeLeft, extender: self.extender)
+        self.extender.extends(self.lease)
+    }
+
+    /// The durations for which the handler asked and got more time.
+    var extensions: [Duration] { self.extender.extensions }
+
+    /// Runs a handler as a worker does, in a task that `expire` and `end` cancel.
+    func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let task = Task { try await body() }
+        let isCancelled = self.state.withLock { state in
+            state.cancel = { task.cancel() }
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// Warns of the deadline: cancels the handler, whose result counts until then.
+    func expire(_ reason: ExpirationReason, timeLeft: Duration) {
+        self.lease.expiring(reason, timeLeft: timeLeft, silence: .zero)
+        self.cancel()
+    }
+
+    /// Ends the wake: cancels the handler.
+    func end(_ reason: ExpirationReason) {
+        self.extender.end()
+        self.lease.expired(reason)
+        self.cancel()
+    }
+
+    private func cancel() {
+        let cancel = self.state.withLock { state in
+            state.isCancelled = true
+            return state.cancel
+        }
+        cancel?()
+    }
+}
+
+/// Gives a handler more time, up to a limit.
+private final class TestExtender: WakeExtender {
+    private struct Grant {
+        var deadline: ContinuousClock.Instant
+        var isOver = false
+        var extensions: [Duration] = []
+        weak var lease: WakeLease?
+    }
+
+    private let grant: Mutex<Grant>
+    private let lastDeadline: ContinuousClock.Instant
+
+    init(deadline: ContinuousClock.Instant, lastDeadline: ContinuousClock.Instant) {
+        self.grant = Mutex(Grant(deadline: deadline))
+        self.lastDeadline = lastDeadline
+    }
+
+    var extensions: [Duration] { self.grant.withLock { $0.extensions } }
+
+    /// Moves the deadline of this lease from now on.
+    func extends(_ lease: WakeLease) { self.grant.withLock { $0.lease = lease } }
+
+    func end() { self.grant.withLock { $0.isOver = true } }
+
+    func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
+        let last = self.lastDeadline
+        let outcome: Result<Duration, WakeWorkerError> = self.grant.withLock { grant in
+            guard !grant.isOver else { return .failure(.test(.wakeEnded, "the test has ended the wake")) }
+            guard grant.deadline < last else {
+                return .failure(.test(.extensionLimitReached, "the wake has all the time of its extensionLimit"))
+            }
+            grant.deadline = max(grant.deadline, min(.now + max(.seconds(1), duration), last))
+            grant.extensions.append(duration)
+            grant.lease?.extended(to: grant.deadline)
+            return .success(grant.deadline - .now)
+        }
+        return try outcome.get()
+    }
+
+    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {}
+
+    func beginKeepingAlive(_ wake: String) {}
+
+    func endKeepingAlive(_ wake: String) {}
+}
+
+extension ExpirationReason {
+    init(_ expiration: BackgroundTaskExpiration) {
+        self = ExpirationReason(rawValue: expiration.rawValue) ?? .deadline
+    }
+}
