@@ -63,7 +63,7 @@ public final class WakeWorker: Sendable {
     ///     seconds of it, or its last quarter when that is less, are for the results; handlers that run then are
     ///     cancelled.
     /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` when the machine has no thread for it.
-    public init(
+    public convenience init(
         gateway: String,
         topic: String,
         credentials: GatewayCredentials = .none,
@@ -74,16 +74,44 @@ public final class WakeWorker: Sendable {
         silenceLimit: Duration = WakeWorker.defaultSilenceLimit,
         stopLimit: Duration = WakeWorker.defaultStopLimit
     ) throws(WakeWorkerError) {
-        self.request = try SubscriptionRequest(
+        try self.init(
+            SubscriptionRequest(
+                GatewayEndpoint(gateway, credentials),
+                topic: topic,
+                slots: slots,
+                devices: devices,
+                resources: resources,
+                name: name ?? WakeWorker.hostName,
+                silenceLimit: silenceLimit,
+                stopLimit: stopLimit
+            )
+        )
+    }
+
+    /// A worker with waits of its own, which ends within five seconds, for tests.
+    package convenience init(
+        gateway: String,
+        topic: String,
+        credentials: GatewayCredentials,
+        slots: Int,
+        timing: WorkerTiming
+    ) throws(WakeWorkerError) {
+        var request = try SubscriptionRequest(
             GatewayEndpoint(gateway, credentials),
             topic: topic,
             slots: slots,
-            devices: devices,
-            resources: resources,
-            name: name ?? Self.hostName,
-            silenceLimit: silenceLimit,
-            stopLimit: stopLimit
+            devices: [],
+            resources: [],
+            name: WakeWorker.hostName,
+            silenceLimit: WakeWorker.defaultSilenceLimit,
+            stopLimit: .seconds(5)
         )
+        request.timing = timing
+        try self.init(request)
+    }
+
+    private init(_ request: SubscriptionRequest) throws(WakeWorkerError) {
+        self.request = request
         do throws(HTTPClientError) {
             self.thread = try HTTPThread.shared()
         } catch {

@@ -1,7 +1,7 @@
-import Foundation
+package import Foundation
 
-/// A script of `Tests/EndToEndTests/Clients` that acts as a peer: it prints a line for each request that it receives,
-/// and follows the commands of a test.
+/// A script that acts as a peer, such as those of `Tests/EndToEndTests/Clients`, which print a line for each request
+/// that they receive, and follow the commands of a test.
 package final class ScriptedChild {
     package struct Request {
         package let method: String
@@ -14,17 +14,23 @@ package final class ScriptedChild {
     }
 
     private let process = Process()
-    private let input = Pipe.toChild()
+    private let pipe = Pipe.toChild()
     private let lines: AsyncStream<String>
     /// Printed lines that no test has waited for yet.
     private var unclaimed: [String] = []
 
-    package init(_ script: String, _ argument: String) throws {
+    /// Runs a script of `Tests/EndToEndTests/Clients`.
+    package convenience init(_ script: String, _ argument: String) throws {
         let file = Checkout.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(script)")
+        try self.init(python: "python3", [file.path, argument])
+    }
+
+    /// Runs a Python interpreter.
+    package init(python: String, _ arguments: [String]) throws {
         let output = Pipe.toChild()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", file.path, argument]
-        self.process.standardInput = self.input
+        self.process.arguments = [python] + arguments
+        self.process.standardInput = self.pipe
         self.process.standardOutput = output
         let (lines, source) = AsyncStream<String>.makeStream()
         self.lines = lines
@@ -43,12 +49,17 @@ package final class ScriptedChild {
         reader.start()
     }
 
-    deinit { self.process.terminate() }
+    deinit {
+        if self.process.isRunning { self.process.terminate() }
+    }
+
+    /// The standard input of the script.
+    package var input: FileHandle { self.pipe.fileHandleForWriting }
 
     /// Has it do something, and waits until it has.
     package func command(_ command: [String: Any]) async throws {
         let data = try JSONSerialization.data(withJSONObject: command)
-        try self.input.fileHandleForWriting.write(contentsOf: data + Data("\n".utf8))
+        try self.input.write(contentsOf: data + Data("\n".utf8))
         _ = try await self.line { $0 == "done" }
     }
 

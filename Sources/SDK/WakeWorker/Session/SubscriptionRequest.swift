@@ -1,4 +1,4 @@
-import HTTPClient
+package import HTTPClient
 import Wire
 
 /// What a worker subscribes to.
@@ -17,8 +17,7 @@ struct SubscriptionRequest: Sendable {
     let devices: [String]
     let resources: BackgroundTaskResources
     let name: String
-    /// How long an open stream may bring nothing, in milliseconds.
-    let silenceMax: Int64
+    var timing = WorkerTiming()
     /// How long ending may take, in milliseconds.
     let stopMax: Int64
 
@@ -61,7 +60,7 @@ struct SubscriptionRequest: Sendable {
         self.devices = devices
         self.resources = resources
         self.name = name
-        self.silenceMax = Self.milliseconds(silenceLimit)
+        self.timing.silenceMax = Self.milliseconds(silenceLimit)
         self.stopMax = Self.milliseconds(stopLimit)
     }
 
@@ -120,6 +119,36 @@ struct SubscriptionRequest: Sendable {
     /// Asks for no more wakes on a stream.
     func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")
+    }
+}
+
+/// The waits of a worker, which tests shorten.
+package struct WorkerTiming: Sendable {
+    /// The longest silence of an open stream, in milliseconds.
+    package var silenceMax = SubscriptionStateMachine.silenceMaxByDefault
+    /// The wait after the end of a stream that was open, in milliseconds.
+    package var firstWaits = SubscriptionStateMachine.firstWaits
+    /// The waits between two tries to open a stream.
+    package var backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
+    /// The waits between two tries to deliver a result.
+    package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
+    /// The longest silence of the gateway after the deadline of a wake, in milliseconds.
+    package var grace = WakeStateMachine.expirationGrace
+
+    /// Makes the default waits.
+    package init() {}
+
+    func machine(now: Int64) -> SubscriptionStateMachine {
+        SubscriptionStateMachine(
+            now: now,
+            silenceMax: self.silenceMax,
+            firstWaits: self.firstWaits,
+            backoff: self.backoff
+        )
+    }
+
+    func machine(deadline: Int64) -> WakeStateMachine {
+        WakeStateMachine(deadline: deadline, grace: self.grace, backoff: self.resultBackoff)
     }
 }
 

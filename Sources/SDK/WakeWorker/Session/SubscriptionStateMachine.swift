@@ -29,15 +29,18 @@ package struct SubscriptionStateMachine: Sendable {
     private var state: State
     private var backoff: Backoff
     private let silenceMax: Int64
+    private let firstWaits: ClosedRange<Int64>
 
     /// A machine that subscribes at once; a stream may bring nothing for `silenceMax`.
     package init(
         now: Int64,
         silenceMax: Int64 = Self.silenceMaxByDefault,
+        firstWaits: ClosedRange<Int64> = Self.firstWaits,
         backoff: Backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
     ) {
         self.state = .waiting(until: now)
         self.silenceMax = silenceMax
+        self.firstWaits = firstWaits
         self.backoff = backoff
     }
 
@@ -123,7 +126,7 @@ extension SubscriptionStateMachine {
     ) -> StreamEndedAction {
         switch self.state {
         case .subscribed:
-            return self.retry(inMilliseconds: .random(in: Self.firstWaits, using: &generator) + max(0, retryAfter), now)
+            return self.retry(inMilliseconds: .random(in: self.firstWaits, using: &generator) + max(0, retryAfter), now)
         case .connecting, .waiting:
             return self.retry(inMilliseconds: Int64(self.backoff.failed(using: &generator)) + max(0, retryAfter), now)
         case .draining, .over:

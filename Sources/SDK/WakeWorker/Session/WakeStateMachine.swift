@@ -45,11 +45,21 @@ package struct WakeStateMachine: Sendable {
     /// The most that a deadline may seem later here than at the gateway, in milliseconds: answers take their time.
     private static let tolerance: Int64 = 500
     private var lateTries = 0
-    private var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
+    private var backoff: Backoff
+    private let grace: Int64
 
-    /// - Parameter deadline: when the gateway ends it.
-    package init(deadline: Int64) {
+    /// - Parameters:
+    ///   - deadline: when the gateway ends it.
+    ///   - grace: how long the gateway may say nothing after the deadline, in milliseconds.
+    ///   - backoff: the waits between two tries to deliver the result.
+    package init(
+        deadline: Int64,
+        grace: Int64 = Self.expirationGrace,
+        backoff: Backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
+    ) {
         self.deadline = deadline
+        self.grace = grace
+        self.backoff = backoff
     }
 
     package var isOver: Bool { self.state == .over }
@@ -62,7 +72,7 @@ package struct WakeStateMachine: Sendable {
     /// When `momentReached` has something to say; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
-        case .queued, .running, .expiring: (self.askedAt ?? self.deadline) + Self.expirationGrace
+        case .queued, .running, .expiring: (self.askedAt ?? self.deadline) + self.grace
         case .pausing(_, let until): until
         case .stopping, .sending, .over: nil
         }

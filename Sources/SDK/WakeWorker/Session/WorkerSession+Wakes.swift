@@ -50,7 +50,7 @@ extension WorkerSession {
             reporting: reporting
         )
         self.wakes[id] = ActiveWake(
-            machine: WakeStateMachine(deadline: deadline.here),
+            machine: self.request.timing.machine(deadline: deadline.here),
             lease: lease,
             firstDeadline: deadline,
             isTask: isTask,

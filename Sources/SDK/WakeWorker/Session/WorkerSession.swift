@@ -102,7 +102,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     func begin(_ ending: Ending, on loop: HTTPLoop) {
         self.ending = ending
         self.reports.subscriptionChanged(false, on: loop)
-        self.subscription = SubscriptionStateMachine(now: loop.now, silenceMax: self.request.silenceMax)
+        self.subscription = self.request.timing.machine(now: loop.now)
         if self.isStopRequested { _ = self.subscription.stopRequested() }
         self.settle(on: loop)
     }
