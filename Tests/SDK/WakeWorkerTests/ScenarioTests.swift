@@ -98,7 +98,7 @@ private final class ScenarioWorker: Sendable {
         let scheduler: BackgroundTaskScheduler
         let progress: BackgroundTaskProgress?
         let extend: @Sendable (Duration) async throws -> Void
-        let reason: @Sendable () -> BackgroundTaskExpiration?
+        let reason: @Sendable () -> String?
     }
 
     let worker: WakeWorker
@@ -166,7 +166,7 @@ private final class ScenarioWorker: Sendable {
             scheduler: self.worker.scheduler(for: notification.deviceToken),
             progress: nil,
             extend: { _ = try await notification.extend(by: $0) },
-            reason: { notification.expirationReason }
+            reason: { notification.expiration?.rawValue }
         )
         let value = try await self.perform(actions, wake)
         guard let result = value.text.flatMap({ BackgroundFetchResult(rawValue: $0) }) else {
@@ -193,7 +193,7 @@ private final class ScenarioWorker: Sendable {
             scheduler: context.scheduler,
             progress: context.progress,
             extend: { _ = try await context.extend(by: $0) },
-            reason: { context.expirationReason }
+            reason: { context.expirationReason?.rawValue }
         )
         return try await self.perform(actions, wake).bool == true
     }
@@ -207,7 +207,7 @@ private final class ScenarioWorker: Sendable {
         note["wake"] = .string(wake.id)
         defer {
             note["errors"] = .array(errors)
-            note["reason"] = wake.reason().map { JSONValue.string($0.rawValue) } ?? JSONValue.null
+            note["reason"] = wake.reason().map { JSONValue.string($0) } ?? JSONValue.null
             self.notes.withLock { $0.append(note) }
         }
         try self.began.write(contentsOf: Data("\(wake.id)\n".utf8))

@@ -130,9 +130,7 @@ extension WakeNotification {
     public var timeLeft: Duration { self.lease.timeLeft }
 
     /// The reason for which the handler's task was cancelled; nil when it was not, or the worker was stopped.
-    public var expirationReason: BackgroundTaskExpiration? {
-        self.lease.expiration.map { BackgroundTaskExpiration($0) }
-    }
+    package var expiration: ExpirationReason? { self.lease.expiration }
 
     /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
     package var graceLeft: Duration? { self.lease.graceLeft }
