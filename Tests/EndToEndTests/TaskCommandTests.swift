@@ -51,6 +51,7 @@ struct TaskCommandTests {
         let stats = try gateway.wakegate("stats")
         #expect(stats.output.contains("tasks submitted           2\n"), "\(stats.output)")
         #expect(try gateway.wakegate("task", "cancel", self.token, self.refresh).status == 0)
+        #expect(try gateway.wakegate("task", "cancel", self.token, self.refresh).status == 1)
         #expect(try gateway.wakegate("task", "cancel", self.token, "--all").status == 0)
         #expect(try gateway.wakegate("task", "list", self.token).output == "no tasks\n")
     }

@@ -41,7 +41,7 @@ enum OneWay {
                 "Platform/Monitor.swift",
                 // The moments that the SDK shows its users are the standard library's.
                 "WakeWorker/BackgroundTask.swift", "WakeWorker/BackgroundTaskTable.swift",
-                "WakeWorker/WakeNotification.swift",
+                "WakeWorker/WakeNotification.swift", "WakeWorkerTesting/TestWake.swift",
             ],
             remedy: "read the `SystemClock` of Platform; in a pure module take `now` as a parameter"
         ),

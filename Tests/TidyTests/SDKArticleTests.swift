@@ -67,6 +67,10 @@ struct SDKArticleTests {
                 if line.hasPrefix("public import ") { continue }
                 declarations += 1
                 var above = index - 1
+                if lines[above].trimmingCharacters(in: .whitespaces) == ")" {
+                    // An attribute of several lines.
+                    while above > 0, !lines[above].contains("@available(") { above -= 1 }
+                }
                 while above >= 0, lines[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }
                 let place = "\(file.path):\(index + 1)"
                 #expect(lines[above].contains("///"), "\(place) is not documented")

@@ -10,7 +10,6 @@ const running = new Map(); // What is being done: the wake's id and what stops i
 const session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) });
 session.on("error", (error) => { console.error(error.message); process.exit(1); });
 session.setTimeout(45_000, () => session.destroy(new Error("the gateway is silent"))); // A comment comes every 15 s.
-
 // The status of the answer to a POST.
 const post = (path, body) => new Promise((resolve, reject) => {
   const request = session.request({ ":method": "POST", ":path": path, ...proof });

@@ -8,7 +8,6 @@ curl=(curl --silent --show-error --http2 --fail --cacert "${WAKEGATE_CA:-.wakega
 steps=50
 
 post() { "${curl[@]}" --output /dev/null --max-time 5 --data "$2" "$gateway/v1/wakes/$1"; }
-
 show() { # TITLE DONE
     local bar rest end=$'\n' && [[ ! -t 1 ]] || end=""
     printf -v bar '%*s' "$(($2 * 30 / steps))" ""

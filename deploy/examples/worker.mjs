@@ -7,7 +7,6 @@ const { WAKEGATE_URL = "https://127.0.0.1:2197", WAKEGATE_CA = ".wakegate/ca.pem
 const proof = WAKEGATE_TOKEN ? { authorization: `bearer ${WAKEGATE_TOKEN}` } : {};
 const running = new Map(); // What is being handled: the wake's id -> [AbortController, promise].
 let session, isStopping;
-
 // What this worker is for: "newData", "noData" or "failed". `signal` says when its time is over.
 async function handle(wake, signal) {
   console.log(wake.device, JSON.stringify(wake.payload));

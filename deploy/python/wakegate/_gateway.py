@@ -138,9 +138,7 @@ class Gateway:
         self.location.accepted()
         return _json(response)
 
-    async def call(
-        self, method: str, path: str, body: Optional[Mapping[str, Any]] = None, repeatable: bool = False
-    ) -> Any:
+    async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
         """Sends a request, a few times if need be. One that may have arrived is repeated only if that does no harm."""
         backoff = Backoff(0.2, 5)
         for tries in range(1, TRIES + 1):

@@ -57,9 +57,7 @@ class Worker:
         slots: int = 16,
         devices: Sequence[str] = (),
         resources: Sequence[str] = (),
-        name: Optional[str] = None,
-        silence_limit: float = 40,
-        stop_limit: float = 40,
+        name: Optional[str] = None, silence_limit: float = 40, stop_limit: float = 40,
     ) -> None:
         """Sets a worker up; nothing is sent yet.
 

@@ -234,8 +234,8 @@ package protocol TaskRequestRecorder: Sendable {
 
 /// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
 ///
-/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. When nobody keeps it any more and
-/// ``setTaskCompleted(success:)`` was not called, it has failed.
+/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. A task that is released before
+/// a call of ``setTaskCompleted(success:)`` has failed.
 public final class ScheduledTask: Sendable {
     /// What there is to know of the launch.
     public let context: BackgroundTaskContext

@@ -78,11 +78,14 @@ package enum TaskCommands {
         let tasks = ["waiting", "running"].flatMap { listed[$0]?.elements ?? [] }
         let isThere = isAll ? !tasks.isEmpty : tasks.contains { $0["identifier"]?.text == parsed.arguments[1] }
         _ = try self.answer(parsed, "DELETE", isAll ? self.tasksPath(parsed) : self.taskPath(parsed), nil)
-        guard isThere else {
-            let what = isAll ? "the device has no tasks" : "the device has no task \(parsed.arguments[1])"
-            throw CommandFailure(.failed, "\(what); `wakegate task list` shows the tasks that wait or run")
+        if isAll {
+            Console.error("wakegate: \(isThere ? "the device's tasks are cancelled" : "the device has no tasks")")
+        } else if isThere {
+            Console.error("wakegate: the task is cancelled")
+        } else {
+            let problem = "the device has no task \(parsed.arguments[1])"
+            throw CommandFailure(.failed, "\(problem); `wakegate task list` shows the tasks that wait or run")
         }
-        Console.error(isAll ? "wakegate: the device's tasks are cancelled" : "wakegate: the task is cancelled")
         return 0
     }
 
