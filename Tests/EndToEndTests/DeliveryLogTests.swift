@@ -56,11 +56,15 @@ struct DeliveryLogTests {
         #expect(late.errors.contains("is pending after 1 s"), "\(late.errors)")
     }
 
-    @Test("push --wait against the edge alone asks for the admin listener, and takes it from --admin")
+    @Test("push --wait against an edge finds the admin listener of this folder's gateway, or asks for --admin")
     func admin() throws {
         let gateway = try RunningGateway()
         let url = "http://\(gateway.plain)"
-        let without = try self.wait(gateway, "--gateway", url, "--expiration", "0")
+        let found = try self.wait(gateway, "--gateway", url, "--expiration", "0")
+        #expect(found.output.contains("Z discarded, expired"), "\(found.errors)")
+        let elsewhere = FileManager.default.temporaryDirectory
+        let line = self.line(["--gateway", url, "--expiration", "0"])
+        let without = try ChildProcess.run(RunningGateway.program, line, folder: elsewhere)
         #expect(without.status == 1)
         #expect(without.errors.contains("--admin"), "\(without.errors)")
         let with = try self.wait(gateway, "--gateway", url, "--admin", "http://\(gateway.admin)", "--expiration", "0")
