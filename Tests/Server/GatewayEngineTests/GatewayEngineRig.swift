@@ -183,7 +183,10 @@ final class GatewayEngineRig {
     func takeTold() {
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        self.told += Told.all(in: effects)
+        let batch = CommandBatch()
+        self.told += Told.all(in: effects) { batch.append(.request($0)) }
+        // A question that the history hands back goes to the engine once more, as loops do it.
+        if !batch.isEmpty { _ = self.engine.step(batch) }
     }
 
     static func token(_ device: Int) -> String {
@@ -424,9 +427,14 @@ final class Requests {
 
 extension Told {
     /// Effects in plain words.
-    static func all(in effects: EffectBatch) -> [Told] {
+    ///
+    /// - Parameter again: receives each question that the history hands back, for the engine.
+    static func all(in effects: EffectBatch, again: (EngineRequest) -> Void = { _ in }) -> [Told] {
         var told: [Told] = []
-        effects.handOver { told.append(Told($0)) }
+        effects.handOver { effect in
+            if case .asked(let request) = effect { again(request) }
+            told.append(Told(effect))
+        }
         return told
     }
 

@@ -29,6 +29,8 @@ final class RoomSimulation {
     /// How many steps the engines have made; at every third the store rests.
     private var steps = 0
     private var clients = RoomClients()
+    /// The questions that the history handed back, for the next step.
+    private var questions: [EngineRequest] = []
     private var policyTime = RoomPolicyTime()
     /// How often the machine has started.
     private var boots: UInt64 = 1
@@ -112,6 +114,7 @@ extension RoomSimulation {
         guard let committer else { return self.wrong("an engine with a store has no committer") }
         self.room = Room(engine: engine, committer: committer, history: history, loop: loop)
         self.clients.restarted()
+        self.questions = []
         self.checkPolicyTime(isStart: true)
         self.checkBooks("after a start") { $0.inFlight == 0 }
     }
@@ -172,6 +175,8 @@ extension RoomSimulation {
         guard let engine = self.room?.engine else { return }
         let requests = Requests()
         fill(requests)
+        for question in self.questions { requests.batch.append(.request(question)) }
+        self.questions = []
         requests.batch.notePushesLeave()
         self.steps += 1
         self.room?.committer.isResting = self.steps % 3 == 0
@@ -189,7 +194,7 @@ extension RoomSimulation {
         guard let loop = self.room?.loop else { return }
         var effects = EffectBatch()
         loop.take(into: &effects)
-        let told = Told.all(in: effects)
+        let told = Told.all(in: effects) { self.questions.append($0) }
         for thing in told {
             if let fault = self.clients.take(thing) { self.wrong(fault) }
             if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }

@@ -49,7 +49,7 @@ package enum PushShowCommand {
             return [TableText.moment(step["at"]), step["event"]?.text ?? "-", detail.joined(separator: ", ")]
         }
         var text = TableText.lines(members) + "\n" + TableText.lines(steps)
-        if let next = self.next(push) { text += TerminalText.harmless("\nsee also: \(next)") + "\n" }
+        if let next = self.next(push) { text += "\n" + TerminalText.harmless("see also: \(next)") + "\n" }
         return text
     }
 
