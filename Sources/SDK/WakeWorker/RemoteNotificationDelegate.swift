@@ -1,3 +1,5 @@
+import Synchronization
+
 /// The callback form of a handler, as an app's delegate has it.
 ///
 /// ```swift
@@ -57,13 +59,8 @@ extension WakeWorker {
         try await self.run { [weak self] notification in
             guard let worker = self else { return .failed }
             let completion = Completion()
-            return await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    completion.awaited(by: continuation)
-                    let once = CompletionCall(completion)
-                    delegate.worker(worker, didReceiveRemoteNotification: notification) { once.call($0) }
-                }
-            } onCancel: {
+            let order = DelegateOrder()
+            let expire: @Sendable () -> Void = {
                 if notification.graceLeft != nil {
                     guard !completion.isCompleted else { return }
                     notification.fail(completion)
@@ -72,6 +69,38 @@ extension WakeWorker {
                 }
                 delegate.worker(worker, didExpire: notification)
             }
+            return await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    completion.awaited(by: continuation)
+                    let once = CompletionCall(completion)
+                    delegate.worker(worker, didReceiveRemoteNotification: notification) { once.call($0) }
+                    if order.received() { expire() }
+                }
+            } onCancel: {
+                if order.cancelled() { expire() }
+            }
         }
+    }
+}
+
+/// The order of a delegate's two calls: it receives a notification before it hears that the time is over.
+private final class DelegateOrder: Sendable {
+    private static let received: UInt8 = 1
+    private static let cancelled: UInt8 = 2
+
+    private let state = Atomic<UInt8>(0)
+
+    /// The delegate has received the notification.
+    ///
+    /// - Returns: true if the handler was cancelled before.
+    func received() -> Bool {
+        self.state.exchange(Self.received, ordering: .acquiringAndReleasing) == Self.cancelled
+    }
+
+    /// The handler is cancelled.
+    ///
+    /// - Returns: true if the delegate has received the notification.
+    func cancelled() -> Bool {
+        self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.received
     }
 }

@@ -28,14 +28,14 @@ struct RefusalTests {
         try self.server.query("UPDATE wakegate.meta SET version = 9, oldest = 8", database: self.database)
         let message = try self.refusal(self.address)
         #expect(message.contains("version 9"))
-        #expect(message.contains("version 4"))
+        #expect(message.contains("version 5"))
         #expect(message.contains("127.0.0.1:\(self.server.port)"))
     }
 
     @Test("A schema that is newer by what was added runs on, until the last gateway one version back has left")
     func oneVersionBack() throws {
         try StoreRig(self.address).stop()
-        try self.server.query("UPDATE wakegate.meta SET version = 5, oldest = 4", database: self.database)
+        try self.server.query("UPDATE wakegate.meta SET version = 6, oldest = 5", database: self.database)
         try StoreRig(self.address).stop()
     }
 

@@ -452,5 +452,6 @@ extension LoadedDevices {
             passedOver: loaded.passedOver
         )
         self.sliceEnd = loaded.sliceEnd
+        self.keepsMemoryPressure = loaded.oldest >= Schema.memoryPressureFrom
     }
 }

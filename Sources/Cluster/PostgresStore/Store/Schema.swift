@@ -5,12 +5,15 @@
 /// version back until no gateway of the older program lives.
 enum Schema {
     /// The version that this program works with.
-    static let version: Int32 = 4
+    static let version: Int32 = 5
 
     /// What leads from each version to the next; the first makes the tables.
     static let steps: [[String]] = [
-        SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices,
+        SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [],
     ]
+
+    /// The version from which programs read the memory pressure in devices' records. It changed no table.
+    static let memoryPressureFrom: Int32 = 5
 
     /// The statements that bring tables of version `found` to `version`; of 0 when there are none. Run within one
     /// transaction that has the lock of the schema.

@@ -127,6 +127,8 @@ package struct LoadedDevices {
     package var heldWakes: [WakeID]
     /// The named devices that others have locked, of a plan that passes over them; one entry for each token and wake.
     package var passedOver: [PassedOverDevice]
+    /// False while a gateway may be attached that cannot read memory pressure in the records of devices.
+    package var keepsMemoryPressure = true
 
     package init(
         now: Instant,

@@ -124,9 +124,9 @@ extension JSONValue {
 }
 
 extension JSONWriter {
-    /// A member in seconds, to the millisecond, that is left out for nil.
+    /// A member in seconds from 0 to 366 days, to the millisecond, that is left out for nil.
     mutating func member(_ name: StaticString, ifPresent value: Duration?) {
-        guard let value else { return }
+        guard let value = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)) }) else { return }
         let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000
         let rest = String(milliseconds % 1000)
         let decimals = rest == "0" ? "" : "." + String(repeating: "0", count: 3 - rest.count) + rest

@@ -198,16 +198,23 @@ package struct GatewayLocation: Sendable {
         let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
         let names = OptionDefinition.variables
         var variables: [String: String] = [:]
+        // An empty variable hides one of the worker's own environment, which may be another gateway's.
+        if parsed.isSet("--context") {
+            for name in [names.authority, names.token, names.tokenFile, names.certificate, names.key] {
+                variables[name] = ""
+            }
+        } else if parsed.isSet("--token") || parsed.isSet("--token-file") {
+            (variables[names.token], variables[names.tokenFile]) = ("", "")
+        }
         if isPassed("--gateway") { variables[names.url] = self.settings.socketPath.map { "unix:\($0)" } ?? self.url }
-        if isPassed("--ca") {
-            variables[names.authority] = self.settings.certificateAuthorityFile.map(CommandFile.absolute)
+        if isPassed("--ca"), let authority = self.settings.certificateAuthorityFile {
+            variables[names.authority] = CommandFile.absolute(authority)
         }
         if isPassed("--token-file"), case .file(let path) = self.proof {
             variables[names.tokenFile] = CommandFile.absolute(path)
         }
         if isPassed("--cert"), let certificate = self.settings.certificateFile {
             variables[names.certificate] = CommandFile.absolute(certificate)
-            // An empty variable hides one of the worker's own environment.
             variables[names.key] = self.settings.privateKeyFile.map(CommandFile.absolute) ?? ""
         }
         return variables
@@ -315,7 +322,9 @@ struct LocationSources {
         if let given = parsed.text(option) {
             (self.url, self.urlName) = (given, option)
         } else if named == nil, let given = variable(OptionDefinition.variables.url) {
-            (self.url, self.urlName) = (given, OptionDefinition.variables.url)
+            // The variable names the edge, of which workers and their commands know no other address.
+            let admin = side == .admin ? GatewayLocation.admin(of: given, folder: folder) : nil
+            (self.url, self.urlName) = (admin ?? given, OptionDefinition.variables.url)
         } else if let found = try Self.context(named, variables) {
             context = found.context
             self.urlName = "the context \(found.name)"

@@ -159,7 +159,10 @@ package enum PushCommand {
             throw .usage("--wait follows one push that is sent; leave \(option) out")
         }
         var asked = parsed
-        if !parsed.isSet("--admin"), let admin = GatewayLocation.admin(of: try GatewayLocation(parsed, side: .edge).url)
+        // A context names its admin listener; an option or a variable names the edge alone.
+        let edge = try GatewayLocation(parsed, side: .edge).url
+        if !parsed.isSet("--admin"), try GatewayLocation(parsed, side: .admin).url == edge,
+            let admin = GatewayLocation.admin(of: edge)
         {
             asked.values["--admin"] = [admin]
         }

@@ -65,6 +65,8 @@ package enum TaskSubmission {
 package enum TaskMoment {
     /// The latest instant that RFC 3339 can say, in milliseconds since 1970.
     private static let last: Int64 = 253_402_300_799_999
+    /// The longest duration without a unit, ten years in milliseconds.
+    private static let plainMax: Int64 = 315_360_000_000
 
     /// The moment in milliseconds since 1970.
     ///
@@ -84,6 +86,8 @@ package enum TaskMoment {
 
     private static func fromNow(_ text: String, _ now: Int64) -> Int64? {
         guard let duration = DurationText.milliseconds(text) else { return nil }
+        // A larger number without a unit is a UNIX time.
+        guard text.last?.isLetter == true || duration <= Self.plainMax else { return nil }
         let (moment, isTooLate) = now.addingReportingOverflow(duration)
         return isTooLate ? nil : moment
     }

@@ -3,7 +3,7 @@
 export const holdNames = {
   paused: "The topic is paused", worker: "Waits for a worker", battery: "Battery is low", thermal: "Too hot",
   network: "No network", forceQuit: "Force quit by its user", backgroundRefresh: "Background refresh is off",
-  memory: "Memory is short", priority: "Priority 1 rides along",
+  priority: "Priority 1 rides along",
 };
 
 export const holdName = (code) => holdNames[code] ?? code;

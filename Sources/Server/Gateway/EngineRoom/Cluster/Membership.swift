@@ -10,8 +10,6 @@ struct Membership {
     private(set) var deviceCount = 0
     /// The keys that gateways do not have alike, in the order of their names.
     private(set) var unlike: [String] = []
-    /// True if a gateway is attached that cannot read a device's memory pressure: it has no such parameters either.
-    private(set) var hasOlder = false
     /// Dead gateways whose wakes are to be lost, by number.
     private var dead: [GatewayNumber] = []
     private var isBurying = false
@@ -74,8 +72,6 @@ struct Membership {
         let status = ClusterStatus(view, own: self.number)
         remote.status = status
         self.unlike = status.differences
-        let key = "policy.\(PolicyParameter.pressureStep.rawValue)"
-        self.hasOlder = view.members.contains { $0.number != self.number && $0.report.digests[key] == nil }
         let waitsSince = view.ready.map(\.since).min()
         let late = [waitsSince, view.nextDue].compactMap { $0 }.map { view.now.milliseconds - $0.milliseconds }
         remote.oldestDueMilliseconds = max(0, late.max() ?? 0)

@@ -422,7 +422,6 @@ extension SharedGatewayEngine {
         self.clock.heard(view.now, wall: view.wall)
         let unlike = self.members.unlike
         self.members.viewed(view, self.remote)
-        self.engine.keepsMemoryPressure = !self.members.hasOlder
         for (topic, _) in view.ready { self.heardReady(topic) }
         if let moment = view.nextDue { self.due.note(moment) }
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }

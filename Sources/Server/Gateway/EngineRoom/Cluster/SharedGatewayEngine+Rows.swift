@@ -32,6 +32,7 @@ extension SharedGatewayEngine {
     func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
         let workspace = self.workspace
         let immediate = self.stage.group
+        self.engine.keepsMemoryPressure = loaded.keepsMemoryPressure
         // What was noted before is no part of the transaction.
         self.engine.takeWatched(into: &immediate.watched)
         self.stage.group = transaction.group

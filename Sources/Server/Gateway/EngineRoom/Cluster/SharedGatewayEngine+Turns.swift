@@ -46,13 +46,17 @@ extension SharedGatewayEngine {
     /// they are read a few at a time.
     private func beginWarnings() {
         guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
-        let open = self.open.values.count { if case .warnings = $0.purpose { true } else { false } }
-        guard open < Self.warningReadsMax else { return }
+        guard self.mayReadWarnings else { return }
         let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
         guard !expiring.isEmpty else { return }
         var plan = ReadPlan()
         plan.wakes = expiring
         self.begin(.warnings(expiring), reading: plan)
+    }
+
+    /// True if fewer reads of held wakes are open than may be; the reply of one rings.
+    var mayReadWarnings: Bool {
+        self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
     }
 
     /// Begins commands. Those of locked rows take turns with all others, so that neither wait for the end of the other.
