@@ -360,7 +360,9 @@ extension SharedGatewayEngine {
         let now = self.clock.now.milliseconds
         var next = min(self.tickAt - self.clock.boot, 1000)
         if self.isAttached, !self.due.isOpen, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
-        if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning { next = min(next, moment.milliseconds - now) }
+        if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
+            next = min(next, moment.milliseconds - now)
+        }
         if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
         if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }

@@ -49,7 +49,9 @@ package struct Workspace {
 
     /// Says of a task whether streams of other gateways take it, as far as that is known here.
     func noteRemoteTakers(of task: inout TaskSnapshot, _ topic: TopicIndex) {
-        if !task.isTaken, let remote = self.remote, remote.takers(of: task.target, topic) != .none { task.isTaken = true }
+        if !task.isTaken, let remote = self.remote, remote.takers(of: task.target, topic) != .none {
+            task.isTaken = true
+        }
     }
 
     /// Whether streams take a wake; after a failure as far as those tell that there were.
