@@ -233,7 +233,7 @@ extension GatewayLimit {
             16...1_000_000,
             \.eventsHeldMax,
             "the most events held for followers that read slowly",
-            "About 2 MB, and only while somebody follows. Raise it if followers report missed events."
+            "About 2 MB, and only while a client follows. Raise it if followers report missed events."
         ),
     ]
 

@@ -67,7 +67,7 @@ extension Metric {
     static let taskMemory = Metric(
         "wakegate_task_memory_bytes",
         .gauge,
-        "Memory of the names and titles of what waits or is in flight of tasks and sessions, and of event ids."
+        "Memory of the names and titles of waiting and running tasks and sessions, and of event ids."
     )
     static let taskMemoryMax = Metric(
         "wakegate_task_memory_max_bytes",

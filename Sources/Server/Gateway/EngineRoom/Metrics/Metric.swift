@@ -6,12 +6,12 @@ extension Metric {
     static let pushesAccepted = Metric(
         "wakegate_pushes_accepted_total",
         .counter,
-        "Pushes that entered the launch policy; those that wake nobody are not among them."
+        "Pushes that entered the launch policy, without those that cause no wake."
     )
     static let pushesNoWake = Metric(
         "wakegate_pushes_no_wake_total",
         .counter,
-        "Pushes answered 200 whose payload wakes nobody."
+        "Pushes answered 200 whose payload causes no wake."
     )
     static let pushesRejected = Metric(
         "wakegate_pushes_rejected_total",
@@ -177,7 +177,7 @@ extension Metric {
         "wakegate_limits_met_total",
         .counter,
         by: ["limit"],
-        "How often a bound kept somebody from something, by its key in the configuration."
+        "The number of times that a limit had an effect, by its key in the configuration."
     )
     static let connections = Metric(
         "wakegate_connections",
@@ -189,7 +189,7 @@ extension Metric {
     static let certificateExpiry = Metric(
         "wakegate_certificate_expiry_timestamp_seconds",
         .gauge,
-        "When the edge's certificate ends, in seconds since 1970; absent when there is no edge."
+        "The expiry of the edge's certificate, in seconds since 1970; absent without an edge."
     )
     static let countingSince = Metric(
         "wakegate_counting_since_timestamp_seconds",
@@ -239,7 +239,7 @@ extension Metric {
         "Memory of the process that is not swapped out."
     )
     static let openDescriptors = Metric("wakegate_process_open_fds", .gauge, "Open file descriptors.")
-    static let maxDescriptors = Metric("wakegate_process_max_fds", .gauge, "How many there may be.")
+    static let maxDescriptors = Metric("wakegate_process_max_fds", .gauge, "The largest number of open file descriptors.")
     static let processorTime = Metric(
         "wakegate_process_cpu_seconds_total",
         .counter,
