@@ -60,7 +60,7 @@ package struct ArgumentDefinition: Sendable {
     /// What stands for the argument in the help, such as `TOKEN`.
     package let placeholder: String
     package let help: String
-    /// The largest number of open file descriptors.
+    /// The number of values that the argument takes.
     package let count: ClosedRange<Int>
     /// What a shell offers for it; a word that ends with `=` is gone on with.
     package let words: [String]
