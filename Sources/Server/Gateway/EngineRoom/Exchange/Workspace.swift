@@ -197,6 +197,8 @@ package final class RemoteWorkers {
     private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
     /// The kinds of these workers by what they take.
     private var offers: [TopicIndex: [(request: SubscriptionRequest, offer: StreamOffer)]] = [:]
+    /// The readiness for a push of a topic, once it was asked for: pushes that are now or never ask for each.
+    private var pushTakers: [TopicIndex: Takers] = [:]
     /// Topics of which a stream of another gateway hears of conditions.
     private var hearing: Set<TopicIndex> = []
     /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
@@ -213,6 +215,7 @@ package final class RemoteWorkers {
         self.total = Dispatcher.WorkerCounts()
         self.byTopic = [:]
         self.offers = [:]
+        self.pushTakers = [:]
         self.hearing = []
     }
 
@@ -258,7 +261,8 @@ package final class RemoteWorkers {
 
     /// Returns true if another gateway has a slot that may be free for a push of a topic.
     func mayTakePush(_ topic: TopicIndex) -> Bool {
-        let takers = self.takers(of: .push, topic)
+        let takers = self.pushTakers[topic] ?? self.takers(of: .push, topic)
+        self.pushTakers[topic] = takers
         return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
     }
 
