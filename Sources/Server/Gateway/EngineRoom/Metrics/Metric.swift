@@ -239,7 +239,11 @@ extension Metric {
         "Memory of the process that is not swapped out."
     )
     static let openDescriptors = Metric("wakegate_process_open_fds", .gauge, "Open file descriptors.")
-    static let maxDescriptors = Metric("wakegate_process_max_fds", .gauge, "The largest number of open file descriptors.")
+    static let maxDescriptors = Metric(
+        "wakegate_process_max_fds",
+        .gauge,
+        "The largest number of open file descriptors."
+    )
     static let processorTime = Metric(
         "wakegate_process_cpu_seconds_total",
         .counter,
