@@ -109,6 +109,9 @@ struct AppleNameTests {
             try worker.backgroundTask(.urlSession("photos.new")) { _ in }
         }
         #expect(!error.message.contains("stands for"), "\(error)")
+        // A stream that is open can be drained.
+        try await gateway.wake("w", "continued", #""task":"com.export.film""#)
+        try await gateway.request("/v1/wakes/w")
         try await gateway.end(worker, run)
     }
 }
