@@ -217,6 +217,7 @@ struct RuleTests {
     func privateKey() {
         let marker = "-----BEGIN EC " + "PRIVATE KEY-----"
         #expect(Layout.privateKeys(path: "a.pem", text: "x\n\(marker)\n").map(\.line) == [2])
+        #expect(Layout.privateKeys(path: "a.swift", text: "let key = \"\(marker)\"\n").map(\.line) == [1])
         #expect(Layout.privateKeys(path: "a.pem", text: "-----BEGIN CERTIFICATE-----\n").isEmpty)
     }
 

@@ -411,10 +411,10 @@ extension WakeWorker {
 extension WakeWorker {
     /// Tells the gateway the state of this Linux machine as a device's, until the task is cancelled.
     ///
-    /// Battery, charger, thermal state, memory pressure, power saving and network are read from the kernel; whether
-    /// somebody uses the machine is asked of logind, when ``ReportedConditions/appState`` is named. What the machine
-    /// does not tell is not reported. They are told at once, on change (when it has lasted a second, and at most every
-    /// ten seconds), and again after each new subscription of ``run(_:)``, beside which this is meant to run.
+    /// Battery, charger, thermal state, memory pressure, power saving and network come from the kernel. With
+    /// ``ReportedConditions/appState``, the use of the machine comes from logind. Unknown conditions are not reported.
+    /// The first report is sent at once. A change is reported after one second, at most every ten seconds. All
+    /// conditions are reported again after each new subscription of ``run(_:)``; call this concurrently with it.
     ///
     /// A caller who reports `appState` with ``report(_:for:)`` is taken at their word: this reports that device's
     /// `appState` no more, until it is called anew. Where logind cannot be asked,

@@ -2,8 +2,8 @@ import Glibc
 
 /// Watches the machine: says on what to wait, and reads the conditions when it is time for it.
 ///
-/// The kernel tells at once of links, routes and chargers, and logind of who uses the machine. Temperatures, the
-/// charge, the memory's pressure and the power profile change without a word; they are read every `pollMilliseconds`.
+/// The kernel notifies of changes to links, routes and chargers, and logind of changes to the use of the machine.
+/// Temperatures, the charge, the memory pressure and the power profile are read every `pollMilliseconds`.
 ///
 /// It belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind
 /// slow firmware may take longer.

@@ -197,7 +197,7 @@ package enum TokenLifetime {
 
     /// The lifetime in seconds.
     ///
-    /// - Throws: `badUsage` if `text` is no duration, shorter than a second, or longer than ten years.
+    /// - Throws: `badUsage` if `text` is not a duration, shorter than a second, or longer than ten years.
     package static func seconds(_ text: String) throws(CommandFailure) -> Int64 {
         if let milliseconds = DurationText.milliseconds(text), 1...BearerToken.lifetimeMax ~= milliseconds / 1000 {
             return milliseconds / 1000

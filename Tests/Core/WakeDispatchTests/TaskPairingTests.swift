@@ -314,7 +314,7 @@ struct PairingModel {
         self.waiting = Dictionary(uniqueKeysWithValues: waiting)
     }
 
-    /// Of all that waits for a stream the first second goes first, and of one second the last use.
+    /// Checks that the first second goes first among all candidates of a stream, and the last use within a second.
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }

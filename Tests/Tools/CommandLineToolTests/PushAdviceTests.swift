@@ -18,7 +18,7 @@ struct PushAdviceTests {
     }
 
     @Test(
-        "A duration with a unit becomes a UNIX time; any other text is sent as it is",
+        "A duration with a unit becomes a UNIX time; any other text is sent unchanged",
         arguments: [("10m", "700"), ("1.5h", "5500"), ("0", "0"), ("1700000000", "1700000000"), ("soon", "soon")]
     )
     func expirations(text: String, header: String) {

@@ -53,8 +53,8 @@ package struct ReadyQueues: ~Copyable {
     /// How many devices wait for a slot of this topic.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
-    /// How long the device has waited that waits longest in any queue, in milliseconds; nil when none waits. Of devices
-    /// that were used, and came within the same second, the one counts that goes first.
+    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices of the
+    /// same second, the wait of the first one counts.
     ///
     /// - `longestOf`: the most that devices of a topic can have waited; nil for a topic that is not looked at.
     package func longestMilliseconds(

@@ -279,7 +279,7 @@ extension TaskRow {
 /// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when
 /// the device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times
 /// 8); by flag, when a processing task last launched (8); by flag, when pressure ends the next
-/// continued task (4); the numbers of arrivals (3 times 8); what waits and the wakes
+/// continued task (4); the numbers of arrivals (3 times 8); the waiting tasks and the wakes
 /// in flight, each list behind its count (2); the ids of session events behind their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {

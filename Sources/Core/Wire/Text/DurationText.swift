@@ -7,7 +7,7 @@ package enum DurationText {
     /// The longest duration, 100 years, in milliseconds: sums of a few of them stay far from overflow.
     private static let millisecondsMax: Int64 = 3_155_760_000_000
 
-    /// Returns the duration in milliseconds; nil if `text` is no duration, has more than three decimals, or is longer
+    /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is longer
     /// than 100 years.
     package static func milliseconds(_ text: String) -> Int64? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]

@@ -107,7 +107,7 @@ package struct ConfigurationKey: Sendable {
     package let requirement: String
     /// What the key is for, in one line.
     package let summary: String
-    /// True if the value is text, so that `--set` takes it as it is.
+    /// True if the value is text, so that `--set` takes it unchanged.
     let isText: Bool
     /// Takes the value over, or returns false when it is not what `requirement` says.
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool

@@ -10,9 +10,9 @@ package struct GatewayLimit: Sendable {
     package let unit: String
     /// The values an operator may set.
     package let range: ClosedRange<Int>
-    /// What is limited, as a noun phrase.
+    /// The limited quantity, as a noun phrase.
     package let purpose: String
-    /// What the default protects and when to change it, in sentences.
+    /// The reason for the default and for other values, in sentences.
     package let advice: String
     /// The name under which `GET /v1/stats` says how often it was met: its own, but for the second half of a pair.
     package let countedName: String

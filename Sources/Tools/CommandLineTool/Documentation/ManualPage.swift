@@ -348,7 +348,7 @@ package struct KeyManual: Sendable {
     package let requirement: String
     /// The value when nothing is set; nil where there is none.
     package let defaultText: String?
-    /// What the default protects and when to change it, in sentences; empty if the summary says enough.
+    /// The reason for the default and for other values, in sentences; empty if the summary says enough.
     package let advice: String
     /// True if most operators set it.
     package let isCommon: Bool

@@ -9,7 +9,7 @@ const actions = {
   launch: { button: "Launch…", title: "Launch now", done: "launched", ink: "", states: ["pending", "held"],
     text: "What waits for each launches at once, outside interval, budget and holds.",
     act: (path) => request("POST", `${path}/simulate-launch?pending=1`) },
-  drop: { button: "Drop…", title: "Drop what waits", done: "dropped", ink: " danger",
+  drop: { button: "Drop…", title: "Drop pending pushes", done: "dropped", ink: " danger",
     states: ["pending", "held", "inFlight"],
     text: "The push that waits for each is discarded. It cannot be brought back.",
     act: async (path) => ((await request("DELETE", `${path}/pending`)).dropped > 0 ? null : "NothingPending") },

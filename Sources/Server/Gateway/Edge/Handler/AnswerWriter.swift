@@ -59,7 +59,7 @@ final class AnswerWriter {
     /// Begins a stream of events.
     ///
     /// - Parameters:
-    ///   - name: what its worker is to know it by; nil for a stream that is no worker's.
+    ///   - name: what its worker is to know it by; nil for a stream of an operator.
     ///   - warning: the likely mistake in its subscription.
     /// - Returns: false when the stream is gone.
     func beginEvents(_ stream: StreamID, name: String? = nil, _ warning: String? = nil) -> Bool {

@@ -2,7 +2,7 @@ import Engine
 import Policy
 import Wire
 
-/// Replays the recorded pushes of a device with the simulator, under the policy in force and under another.
+/// Replays the recorded pushes of a device with the simulator, under the active policy and under another.
 ///
 /// The simulator begins with a device that was never launched, and knows no holds; what workers answered, and how fast,
 /// is taken in the order it was recorded.
@@ -52,7 +52,7 @@ package struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
-    /// Returns the recorded pushes as a trace for `wakegate simulate`, under the policy in force.
+    /// Returns the recorded pushes as a trace for `wakegate simulate`, under the active policy.
     ///
     /// - Parameter recent: the latest events of the device, the newest first.
     func trace(_ recent: [HistoryEvent], _ offset: WallOffset) -> Outcome {

@@ -6,7 +6,7 @@ package struct WhatIf: Sendable {
     /// What differs from the policy in force, in the units of the configuration.
     let changes: [(parameter: PolicyParameter, value: Double)]
 
-    /// No changes to the policy in force.
+    /// No changes to the active policy.
     init() { self.changes = [] }
 
     /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
