@@ -172,7 +172,7 @@ struct TransferCommandTests {
             let ended = try ChildProcess.run(RunningGateway.program, line)
             #expect(ended.status == 69, "\(words): \(ended.errors)")
             #expect(ended.errors.contains("listens at /nonexistent/agent.sock"), "\(words): \(ended.errors)")
-            #expect(ended.errors.contains("wakegate transfers --state DIR"), "\(words): \(ended.errors)")
+            #expect(ended.errors.contains("wakegate transfers --listen"), "\(words): \(ended.errors)")
         }
         let variables = ["-u", "WAKEGATE_TRANSFERS", "XDG_RUNTIME_DIR=/nonexistent"]
         let ended = try ChildProcess.run("env", variables + [RunningGateway.program, "transfer", "list", "s"])
@@ -282,6 +282,29 @@ struct TransferServiceTests {
     private func ask(_ socket: String, _ path: String) throws -> ChildProcess.Ended {
         let options = ["--silent", "--show-error", "--max-time", "60", "--unix-socket", socket]
         return try ChildProcess.run("curl", options + ["http://localhost\(path)"])
+    }
+
+    @Test(
+        "Without configuration it listens where clients look, keeps its state for this user, and takes a token's file"
+    )
+    func defaults() throws {
+        let variables = ["XDG_RUNTIME_DIR=\(self.folder.folder.path)", "XDG_STATE_HOME=\(self.path("home"))"]
+        let token = self.path("token")
+        try Data("word\n".utf8).write(to: URL(fileURLWithPath: token))
+        let command = variables + [RunningGateway.program, "transfers", "--token", token]
+        let agent = try ChildProcess("env", command)
+        let socket = "unix:\(self.path("wakegate/transfers.sock"))"
+        #expect(try agent.line() == "{\"ready\": true, \"listen\": \"\(socket)\"}")
+        #expect(agent.errors.contains("--token FILE is now --token-file FILE"))
+        #expect(FileManager.default.fileExists(atPath: self.path("home/wakegate/transfers")))
+        let list = ["transfer", "list", "com.example.session"]
+        let asked = try ChildProcess.run(
+            "env",
+            variables + ["-u", "WAKEGATE_TRANSFERS", RunningGateway.program] + list
+        )
+        #expect(asked.status == 0 || !asked.errors.contains("no agent"), "\(asked.errors)")
+        agent.send(SIGTERM)
+        #expect(try agent.finish().status == 0)
     }
 
     @Test("It serves on the socket it was given, and says that it is ready, alive and that it stops")

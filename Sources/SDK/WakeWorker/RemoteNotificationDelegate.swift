@@ -73,8 +73,9 @@ extension WakeWorker {
                 await withCheckedContinuation { continuation in
                     completion.awaited(by: continuation)
                     let once = CompletionCall(completion)
+                    let isLate = order.begins()
                     delegate.worker(worker, didReceiveRemoteNotification: notification) { once.call($0) }
-                    if order.received() { expire() }
+                    if isLate { expire() }
                 }
             } onCancel: {
                 if order.cancelled() { expire() }
@@ -83,24 +84,24 @@ extension WakeWorker {
     }
 }
 
-/// The order of a delegate's two calls: it receives a notification before it hears that the time is over.
+/// The order of a delegate's two calls: `didReceive` is called before `didExpire`.
 private final class DelegateOrder: Sendable {
-    private static let received: UInt8 = 1
+    private static let begun: UInt8 = 1
     private static let cancelled: UInt8 = 2
 
     private let state = Atomic<UInt8>(0)
 
-    /// The delegate has received the notification.
+    /// Notes that `didReceive` is called next.
     ///
-    /// - Returns: true if the handler was cancelled before.
-    func received() -> Bool {
-        self.state.exchange(Self.received, ordering: .acquiringAndReleasing) == Self.cancelled
+    /// - Returns: true if the handler was cancelled before, so that `didExpire` must follow.
+    func begins() -> Bool {
+        self.state.exchange(Self.begun, ordering: .acquiringAndReleasing) == Self.cancelled
     }
 
-    /// The handler is cancelled.
+    /// Notes that the handler is cancelled.
     ///
-    /// - Returns: true if the delegate has received the notification.
+    /// - Returns: true if `didReceive` was called, so that `didExpire` may be.
     func cancelled() -> Bool {
-        self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.received
+        self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.begun
     }
 }

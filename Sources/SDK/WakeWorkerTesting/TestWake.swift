@@ -15,7 +15,7 @@ final class TestWake: Sendable {
     private let state = Mutex(State())
 
     init(timeLeft: Duration, extensionLimit: Duration) {
-        self.extender = TestExtender(deadline: .now + timeLeft, lastDeadline: .now + timeLeft + extensionLimit)
+        self.extender = TestExtender(lastDeadline: .now + timeLeft + extensionLimit)
         self.lease = WakeLease(timeLeft: timeLeft, extender: self.extender)
         self.extender.extends(self.lease)
     }
@@ -63,17 +63,15 @@ final class TestWake: Sendable {
 /// Gives a handler more time, up to a limit.
 private final class TestExtender: WakeExtender {
     private struct Grant {
-        var deadline: ContinuousClock.Instant
         var isOver = false
         var extensions: [Duration] = []
         weak var lease: WakeLease?
     }
 
-    private let grant: Mutex<Grant>
+    private let grant = Mutex(Grant())
     private let lastDeadline: ContinuousClock.Instant
 
-    init(deadline: ContinuousClock.Instant, lastDeadline: ContinuousClock.Instant) {
-        self.grant = Mutex(Grant(deadline: deadline))
+    init(lastDeadline: ContinuousClock.Instant) {
         self.lastDeadline = lastDeadline
     }
 
@@ -87,14 +85,16 @@ private final class TestExtender: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         let last = self.lastDeadline
         let outcome: Result<Duration, WakeWorkerError> = self.grant.withLock { grant in
-            guard !grant.isOver else { return .failure(.test(.wakeEnded, "the test has ended the wake")) }
-            guard grant.deadline < last else {
+            guard !grant.isOver, let lease = grant.lease else {
+                return .failure(.test(.wakeEnded, "the test has ended the wake"))
+            }
+            guard lease.deadline < last else {
                 return .failure(.test(.extensionLimitReached, "the wake has all the time of its extensionLimit"))
             }
-            grant.deadline = max(grant.deadline, min(.now + max(.seconds(1), duration), last))
+            let deadline = max(lease.deadline, min(.now + max(.seconds(1), duration), last))
             grant.extensions.append(duration)
-            grant.lease?.extended(to: grant.deadline)
-            return .success(grant.deadline - .now)
+            lease.extended(to: deadline)
+            return .success(deadline - .now)
         }
         return try outcome.get()
     }

@@ -1,7 +1,6 @@
 package import CommandLineTool
 import FoundationEssentials
 import Gateway
-import Glibc
 import Platform
 import ServiceManager
 import TransferAgent
@@ -12,7 +11,7 @@ extension CommandDefinition {
         "transfers",
         "run the background transfer agent",
         options: [
-            OptionDefinition("--state", "DIR", "the state folder; default: wakegate/transfers in XDG_STATE_HOME"),
+            OptionDefinition("--state", "DIR", "the state folder; default: ~/.local/state/wakegate/transfers"),
             OptionDefinition(
                 "--listen",
                 "unix:PATH",
@@ -80,6 +79,9 @@ package enum TransfersCommand {
         for option in self.options {
             if let value = parsed.text("--\(option)") { assignments.append("\(option)=\(value)") }
         }
+        guard !parsed.isSet("--token-file") || !parsed.isSet("--token") else {
+            throw .usage("--token and --token-file were both given; give --token-file alone")
+        }
         if let file = parsed.text("--token-file") { assignments.append("token=\(file)") }
         if parsed.isSet("--token") { Console.error("wakegate: warning: --token FILE is now --token-file FILE") }
         if let socket { assignments.append("listen=\(socket.address)") }
@@ -103,7 +105,6 @@ package enum TransfersCommand {
         }
         if settings.listen == defaults.listen, socket == nil, let path = settings.socketPath {
             // The folder of the default socket is ours to make; XDG_RUNTIME_DIR must exist.
-            _ = umask(0o077)
             try? FileSystem.makeFolder(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), mode: 0o700)
         }
         let folder = try StateFolder(settings.stateFolder, for: "transfers agent")

@@ -90,6 +90,23 @@ struct BackgroundSessionTests {
         )
     }
 
+    @Test(
+        "A time-out is sent from 0 to 366 days",
+        arguments: [
+            (.milliseconds(-500), "0"), (.milliseconds(1), "0.001"), (.seconds(Int64.max), "31622400"),
+            (.seconds(Int64.min), "0"),
+        ] as [(Duration, String)]
+    )
+    func timeOuts(duration: Duration, text: String) async throws {
+        let agent = try await ScriptedAgent()
+        let session = try agent.session()
+        var request = BackgroundTransferRequest.download("http://h/a")
+        request.resourceTimeout = duration
+        try await agent.answer("POST", "/transfers", 201, #"{"transfer":"\#(Self.one)"}"#)
+        try await session.add(request)
+        #expect(try await agent.request("/transfers").body.hasSuffix(#","resourceTimeout":\#(text)}"#))
+    }
+
     @Test("A list of more than a page is read to its end")
     func pages() async throws {
         let agent = try await ScriptedAgent()
@@ -159,7 +176,7 @@ struct BackgroundSessionTests {
         let error = await #expect(throws: BackgroundTransferError.self) { _ = try await session.transfers() }
         #expect(error?.code == .noAgent)
         #expect(error?.message.contains("/nonexistent/agent.sock") == true)
-        #expect(error?.message.contains("wakegate transfers --state") == true)
+        #expect(error?.message.contains("wakegate transfers --listen") == true)
         #expect(throws: BackgroundTransferError.self) { _ = try BackgroundSession("no slash/") }
     }
 

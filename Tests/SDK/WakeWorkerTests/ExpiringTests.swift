@@ -67,6 +67,8 @@ struct ExpiringTests {
             for await _ in never {}
         }
         try worker.backgroundTask(.processing("com.b")) { context in
+            // A warning that came before is followed by the cancellation.
+            while !Task.isCancelled { await Task.yield() }
             source.yield(context.expirationReason)
             source.finish()
         }
@@ -158,4 +160,50 @@ struct ExpiringTests {
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":\#(request.isExtended)}"#)
         try await gateway.end(worker, run)
     }
+
+    @Test("A delegate receives a notification before it hears that the time is over, even if the warning came first")
+    func delegateOrder() async throws {
+        let gateway = try await TaskGateway()
+        let worker = try gateway.worker(slots: 1)
+        let (calls, source) = AsyncStream<String>.makeStream()
+        let delegate = NotedDelegate(source)
+        let run = Task { try await worker.runDelegate(delegate) }
+        try await gateway.request("/wakes")
+        try await gateway.wake("first", "push", #""payload":{}"#)
+        var call = calls.makeAsyncIterator()
+        #expect(await call.next() == "received first")
+        try await gateway.wake("late", "push", #""payload":{}"#, timeLeft: 30_000)
+        try await gateway.send("expiring", #"{"wake":"late","deadline":99,"timeLeft":30000}"#)
+        // The warning is read before the slot is free: the worker reads its stream in order.
+        try await gateway.send("expired", #"{"wake":"first","reason":"deadline"}"#)
+        #expect(await call.next() == "expired first")
+        #expect(await call.next() == "received late")
+        #expect(await call.next() == "expired late")
+        delegate.complete("late")
+        #expect(try await gateway.request("/v1/wakes/late").body == #"{"result":"newData"}"#)
+        try await gateway.end(worker, run)
+    }
+}
+
+/// A delegate that notes its calls.
+private final class NotedDelegate: RemoteNotificationDelegate {
+    private let calls: AsyncStream<String>.Continuation
+    private let completions = Mutex<[String: @Sendable (BackgroundFetchResult) -> Void]>([:])
+
+    init(_ calls: AsyncStream<String>.Continuation) { self.calls = calls }
+
+    func worker(
+        _ worker: WakeWorker,
+        didReceiveRemoteNotification notification: WakeNotification,
+        fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
+    ) {
+        self.completions.withLock { $0[notification.id] = completionHandler }
+        self.calls.yield("received \(notification.id)")
+    }
+
+    func worker(_ worker: WakeWorker, didExpire notification: WakeNotification) {
+        self.calls.yield("expired \(notification.id)")
+    }
+
+    func complete(_ wake: String) { self.completions.withLock { $0[wake] }?(.newData) }
 }

@@ -52,13 +52,13 @@ final class TaskGateway {
     /// Ends the stream that is open.
     func endStream() async throws { try await self.command(["do": "end"]) }
 
-    /// A worker of the topic `t` with four slots, which is called `n`.
-    func worker(devices: [String] = [], resources: BackgroundTaskResources = []) throws -> WakeWorker {
+    /// A worker of the topic `t`, which is called `n`.
+    func worker(devices: [String] = [], resources: BackgroundTaskResources = [], slots: Int = 4) throws -> WakeWorker {
         try WakeWorker(
             gateway: self.url,
             topic: "t",
             credentials: GatewayCredentials.none.trusting(certificateAuthority: self.certificateAuthority),
-            slots: 4,
+            slots: slots,
             devices: devices,
             resources: resources,
             name: "n"

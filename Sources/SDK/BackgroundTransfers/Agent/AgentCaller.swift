@@ -165,7 +165,7 @@ extension AgentCaller {
         return BackgroundTransferError(
             .noAgent,
             "no transfers agent listens at \(self.location.path)\(others) (\(reason)); start one with "
-                + "`systemctl start wakegate-transfers@USER`, or `wakegate transfers --state DIR --listen "
+                + "`systemctl start wakegate-transfers@USER`, or `wakegate transfers --listen "
                 + "unix:\(self.location.path)`; or name another in \(AgentLocation.variable)",
             isPassing: true
         )

@@ -28,9 +28,10 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
     public var sha256: String?
     /// How many bytes it may have; nil for as many as the agent takes.
     public var bytesMax: Int64?
-    /// The longest time without a byte, after which an attempt is given up; nil for the session's.
+    /// The longest time without a byte, after which an attempt is given up: above 0, and
+    /// at most 366 days; nil for the session's.
     public var requestTimeout: Duration?
-    /// The time after which the whole transfer is given up; nil for the session's.
+    /// The time after which the whole transfer is given up: above 0, and at most 366 days; nil for the session's.
     public var resourceTimeout: Duration?
     /// Up to 1024 bytes of text for whoever takes the file, such as where it belongs.
     public var note: String?

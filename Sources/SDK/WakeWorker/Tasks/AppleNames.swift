@@ -52,12 +52,24 @@ public struct BGContinuedProcessingTaskRequest: Sendable {
 }
 
 /// The name on iOS of ``BackgroundTaskScheduler``, of which ``WakeWorker/WakeWorker/scheduler`` is one.
-@available(*, unavailable, renamed: "BackgroundTaskScheduler")
+@available(*, unavailable, message: "use the scheduler of a WakeWorker")
 public typealias BGTaskScheduler = BackgroundTaskScheduler
 
 /// The name on iOS of ``ScheduledTask``.
 @available(*, unavailable, renamed: "ScheduledTask")
 public typealias BGTask = ScheduledTask
+
+/// The name on iOS of a launch of an app refresh task.
+@available(*, unavailable, renamed: "ScheduledTask")
+public typealias BGAppRefreshTask = ScheduledTask
+
+/// The name on iOS of a launch of a processing task.
+@available(*, unavailable, renamed: "ScheduledTask")
+public typealias BGProcessingTask = ScheduledTask
+
+/// The name on iOS of a launch of a continued task.
+@available(*, unavailable, renamed: "ScheduledTask")
+public typealias BGContinuedProcessingTask = ScheduledTask
 
 /// The name on iOS of ``BackgroundFetchResult``.
 @available(*, unavailable, renamed: "BackgroundFetchResult")

@@ -170,8 +170,12 @@ package struct AgentKey: Sendable {
         _ summary: String,
         _ assign: @escaping @Sendable (inout AgentSettings, Int64) -> Void
     ) -> AgentKey {
-        AgentKey(name, summary, "a number of seconds above 0, with at most three decimals, or such as \"10m\"", assign)
-        {
+        AgentKey(
+            name,
+            summary,
+            "a number of seconds above 0, with at most three decimals\(DurationText.alternative)",
+            assign
+        ) {
             if let text = $0.text { return DurationText.milliseconds(text).flatMap { $0 > 0 ? $0 : nil } }
             guard case .number(let number) = $0, case .exact(let milliseconds) = number.milliseconds else { return nil }
             return milliseconds > 0 ? milliseconds : nil
