@@ -122,6 +122,9 @@ struct ReadyQueuesTests {
         #expect(queues.longestMilliseconds(at: now, in: devices) == 600)
         queues.remove(DeviceIndex(rawValue: 0), in: &devices)
         #expect(queues.longestMilliseconds(at: now, in: devices) == 300)
+        let used = Instant(milliseconds: 100)
+        queues.append(DeviceIndex(rawValue: 3), since: used, lastUse: used, in: &devices)
+        #expect(queues.longestMilliseconds(at: now, in: devices) == 900)
     }
 
     @Test("There is a queue for each topic that there came to be, and what waits stays")

@@ -10,7 +10,8 @@ package import Wire
 /// its length (2). All integers are little-endian. What stands behind that is of a newer version, and passed over.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 2
-    /// The most bytes of the offers that are kept: all gateways read all of them each second. The last are left out.
+    /// The most bytes of the offers that are kept: all gateways read all of them each second. Offers without
+    /// room are left out.
     package static let offerBytesMax = 16_384
 
     /// The report as bytes.

@@ -24,7 +24,8 @@ package struct DeviceRecord {
     private var wakes = LazyMemory<DeviceWakes>()
     /// The pushes that came last with an apns-id of their sender's; made when the first one comes.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
-    /// The neighbours in its topic's queue of devices that wait for a slot.
+    /// The neighbors in its topic's queue of devices that wait for a slot. Of a device that was used, its place in the
+    /// topic's heap of such devices, and a mark (`ReadyQueues`).
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
     /// When it came to wait in its topic's queue, in milliseconds of policy time without those above 32 bits.

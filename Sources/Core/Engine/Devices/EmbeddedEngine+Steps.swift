@@ -31,12 +31,15 @@ extension EmbeddedEngine {
     /// - Returns: whether there was anything.
     package func catchUp(_ device: DeviceIndex) -> Bool {
         let isDue = self.schedule[device].map { $0 <= self.now } ?? false
-        if isDue { self.warnIfDue(device) }
-        if let moment = self.schedule[device], moment <= self.now {
-            self.schedule.begin(moment)
-            self.settle(device)
-            self.schedule.end()
-            return true
+        if isDue {
+            self.warnIfDue(device)
+            // A warning alone may have been due.
+            if let moment = self.schedule[device], moment <= self.now {
+                self.schedule.begin(moment)
+                self.settle(device)
+                self.schedule.end()
+                return true
+            }
         }
         // What follows from its state may still be that of another policy.
         let record = self.devices[device]

@@ -105,8 +105,9 @@ extension EmbeddedEngine {
 
     /// Brings what follows from a device's state up to date with a policy that has changed.
     func judge(_ device: DeviceIndex) {
+        guard self.devices[device].hasTasks else { return self.derive(device) }
         let hasExcess = self.tasks[device]?.policy.hasExcess(self.parameters(of: device)) ?? false
-        if self.devices[device].hasTasks, hasExcess { self.settle(device) } else { self.derive(device) }
+        if hasExcess { self.settle(device) } else { self.derive(device) }
     }
 
     /// The next moment at which `advance` has something to do.

@@ -37,7 +37,8 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The place of a waiting device among all that wait: a use since it came to wait does not move it.
+    /// The place of a waiting device among all that wait: a use since it came to wait does not move it within
+    /// one engine. A shared store orders by the last use that is known when the row is read.
     ///
     /// - Parameter moment: When it came to wait.
     package func order(
@@ -291,8 +292,6 @@ package struct ReadyTask: Sendable {
     package let device: DeviceIndex
     package let topic: TopicIndex
     package let target: LaunchTarget
-    /// Since when it waits so.
-    package var since: Instant { self.order.since }
     /// The place among all that wait.
     package let order: ReadyOrder
     /// Which of the device's tasks it is.

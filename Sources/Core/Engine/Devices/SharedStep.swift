@@ -218,9 +218,9 @@ extension DerivedState {
 
 /// How it is kept: a version and flags (1 byte each), and by flag the digest (8), the moment that is due (8), the hold
 /// (1), since when the push waits for a slot (4), the push-rate window (4) and its count (2); of tasks the gauges, each
-/// count (8), and the tasks that wait for a slot behind their number (2), arrival and since when (8 each). Little-endian. Version 2
-/// has one more gauge at its end, of tasks that memory pressure holds, and is written if there are any: programs that
-/// know of none refuse it.
+/// count (8), and the tasks that wait for a slot behind their number (2), arrival and since when (8 each).
+/// Little-endian. Version 2 has one more gauge at its end, of tasks that memory pressure holds, and is written if there
+/// are any: programs that know of none refuse it.
 extension DerivedState {
     private static let version: UInt8 = 1
     private static let versionWithMemory: UInt8 = 2

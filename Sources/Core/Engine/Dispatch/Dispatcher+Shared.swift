@@ -8,11 +8,11 @@ package import Wire
 extension Dispatcher {
     /// The dispatcher's engine shares its store; called once, before the first stream.
     ///
-    /// - Parameter hasRemoteSlot: whether another gateway has lately said that it has a free slot for a push of this
-    ///   topic.
-    package func share(hasRemoteSlot: @escaping (TopicIndex) -> Bool) {
+    /// - Parameter mayLaunchElsewhere: returns true if another gateway may have a free slot for a push of this topic,
+    ///   by its last report.
+    package func share(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
         precondition(self.streams.count == 0, "streams are noted from the first one on")
-        self.streams.shared = SharedStreams(hasRemoteSlot: hasRemoteSlot)
+        self.streams.shared = SharedStreams(mayLaunchElsewhere: mayLaunchElsewhere)
     }
 
     /// Takes what was done to streams since the last call.
@@ -154,7 +154,7 @@ extension Dispatcher {
             guard identity.isRegistered, identity.topic == topic else { return expiration }
             self.catchUp(device)
         }
-        guard self.freeStream(topic, push.token) == nil, shared.hasRemoteSlot(topic) else { return expiration }
+        guard self.freeStream(topic, push.token) == nil, shared.mayLaunchElsewhere(topic) else { return expiration }
         let answer = self.engine.acceptDryRun(push, expiration, device: device, topic: topic, workerIsFree: true)
         return answer.disposition == .launched ? .at(self.engine.now + Self.nowElsewhere) : expiration
     }

@@ -13,11 +13,11 @@ struct SharedStreams {
     var topicsWaiting: [TopicIndex] = []
     /// Streams that are to hear of a device that was not there to be told of, in their order.
     var owed: [(token: DeviceToken, stream: Subscription)] = []
-    /// Whether another gateway has a free slot for a push of this topic.
-    let hasRemoteSlot: (TopicIndex) -> Bool
+    /// Returns true if another gateway may have a free slot for a push of this topic.
+    let mayLaunchElsewhere: (TopicIndex) -> Bool
 
-    init(hasRemoteSlot: @escaping (TopicIndex) -> Bool) {
-        self.hasRemoteSlot = hasRemoteSlot
+    init(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
+        self.mayLaunchElsewhere = mayLaunchElsewhere
     }
 
     mutating func note(_ change: StreamChanges.Change) {

@@ -1,14 +1,14 @@
 /// A duration as people write it: a number of seconds, or a number and one of `s`, `m`, `h` and `d`, such as `90`,
 /// `0.5`, `10m` or `1h`.
 package enum DurationText {
-    /// The requirement on a duration, for messages.
-    package static let requirement = "a number of seconds, or a number and s, m, h or d, such as 30s, 10m or 1h"
+    /// The part of a requirement in seconds that names the other form, for messages.
+    package static let alternative = ", or such as \"10m\""
 
     /// The longest duration, 100 years, in milliseconds: sums of a few of them stay far from overflow.
     private static let millisecondsMax: Int64 = 3_155_760_000_000
 
-    /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is longer
-    /// than 100 years.
+    /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is
+    /// longer than 100 years.
     package static func milliseconds(_ text: String) -> Int64? {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         let unit = text.last.flatMap { units[$0] }

@@ -31,7 +31,8 @@ extension SettingForm<Int64> {
     /// A duration, kept in milliseconds.
     static func seconds(_ range: ClosedRange<Int>) -> Self {
         Self(
-            requirement: "a number of seconds from \(range.lowerBound) to \(range.upperBound), or such as \"10m\"",
+            requirement:
+                "a number of seconds from \(range.lowerBound) to \(range.upperBound)\(DurationText.alternative)",
             read: { value in
                 guard let seconds = value.seconds, seconds >= Double(range.lowerBound),
                     seconds <= Double(range.upperBound)
@@ -148,7 +149,7 @@ package struct ConfigurationKey: Sendable {
 
 extension PolicyParameter {
     /// The requirement on a value of the configuration.
-    var settingRequirement: String { self.requirement + (self.isDuration ? ", or such as \"10m\"" : "") }
+    var settingRequirement: String { self.requirement + (self.isDuration ? DurationText.alternative : "") }
 
     /// Sets the parameter in `parameters` to a value of the configuration: a number, or a duration such as `"10m"`.
     ///
@@ -278,7 +279,7 @@ extension ConfigurationKey {
             summary: limit.purpose,
             isText: false,
             assign: {
-                guard let number = limit.takesUnits ? $1.seconds : $1.number, let value = Int(exactly: number),
+                guard let number = limit.isDuration ? $1.seconds : $1.number, let value = Int(exactly: number),
                     limit.range.contains(value)
                 else { return false }
                 $0.limits[keyPath: limit.field] = value

@@ -1,6 +1,7 @@
 import Engine
 package import HTTPTransport
 import Storage
+import Wire
 
 /// One bound as the configuration, the help and the manual know it: the key `limits.NAME`.
 package struct GatewayLimit: Sendable {
@@ -43,11 +44,11 @@ package struct GatewayLimit: Sendable {
     /// What the value must be, for messages and manuals.
     package var requirement: String {
         "a whole number of \(self.unit) from \(self.range.lowerBound) to \(self.range.upperBound)"
-            + (self.takesUnits ? ", or such as \"10m\"" : "")
+            + (self.isDuration ? DurationText.alternative : "")
     }
 
     /// True if the limit is a duration, which may be written as `"10m"`.
-    var takesUnits: Bool { self.unit == "seconds" }
+    var isDuration: Bool { self.unit == "seconds" }
 }
 
 extension GatewayLimit {

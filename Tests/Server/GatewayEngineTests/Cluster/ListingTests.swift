@@ -56,6 +56,24 @@ struct ListingTests {
         #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
     }
 
+    @Test("A list of tokens with a prefix ends behind them, even if the slices of the table hold no such device")
+    func prefix() throws {
+        let scene = self.scene()
+        let digits = Array("00000000000000".utf8)
+        let prefix = try #require(digits.withByteView { TokenPrefix(hex: $0) })
+        _ = scene.heard { requests in
+            requests.devices(1) {
+                $0.topic = EngineRig.topicName(0)
+                $0.prefix = prefix
+            }
+        }
+        scene.store.replies.append(self.nothing(try #require(scene.store.reads.last).number, upTo: 4))
+        #expect(scene.heard { _ in }.isEmpty)
+        scene.store.replies.append(self.nothing(try #require(scene.store.reads.last).number, upTo: 256))
+        #expect(scene.heard { _ in }.compactMap(\.answered) == [1])
+        #expect(scene.store.reads.count == 2)
+    }
+
     @Test("A list by the time that pushes wait reads the devices on which a push is pending, and no others")
     func pending() {
         let scene = self.scene()

@@ -248,7 +248,8 @@ struct DeviceListing {
         self.lastRow = loaded.devices.last?.token ?? self.lastRow
         self.after = loaded.sliceEnd ?? loaded.devices.last?.token ?? self.after
         self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
-        if case .devices(let question) = self.subject, let last = loaded.devices.last?.token, question.isPast(last) {
+        // A slice of the table may hold no device that is asked for.
+        if case .devices(let question) = self.subject, let last = self.after, question.isPast(last) {
             self.isAtEnd = true
         }
         switch self.subject {

@@ -61,7 +61,7 @@ package struct Workspace {
         if let workers = self.failure?.workers[topic] {
             return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
         }
-        return max(takers, self.remote?.takers(of: target, topic) ?? .none)
+        return takers == .free ? takers : max(takers, self.remote?.takers(of: target, topic) ?? .none)
     }
 
     /// How many devices wait for a worker of this topic: none while it is paused.
@@ -242,6 +242,14 @@ package final class RemoteWorkers {
     /// Returns the readiness of the streams of other gateways to take a push or a task of a topic. It is unknown for
     /// streams that name devices, as reports do not say which.
     func takers(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
+        guard case .push = target else { return self.takersFound(of: target, topic) }
+        if let known = self.pushTakers[topic] { return known }
+        let takers = self.takersFound(of: target, topic)
+        self.pushTakers[topic] = takers
+        return takers
+    }
+
+    private func takersFound(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         guard let counts = self.byTopic[topic], counts.connected > 0 else { return .none }
         let known = self.offers[topic] ?? []
         var takers = known.reduce(0) { $0 + $1.offer.streams } < counts.connected ? Takers.unknown : .none
@@ -261,8 +269,7 @@ package final class RemoteWorkers {
 
     /// Returns true if another gateway has a slot that may be free for a push of a topic.
     func mayTakePush(_ topic: TopicIndex) -> Bool {
-        let takers = self.pushTakers[topic] ?? self.takers(of: .push, topic)
-        self.pushTakers[topic] = takers
+        let takers = self.takers(of: .push, topic)
         return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
     }
 
