@@ -48,6 +48,9 @@ struct DeliveryLogTests {
         let never = try self.wait(gateway, "--expiration", "0")
         #expect(never.status == 2)
         #expect(never.output.contains("Z discarded, expired"))
+        let line = ["push", self.token, "--topic", self.topic, "--expiration", "1h"]
+        let later = try ChildProcess.run(RunningGateway.program, line, folder: gateway.folder)
+        #expect(later.output.hasPrefix("200 scheduled"), "\(later.output)")
         let nobody = try self.wait(gateway, "--payload", #"{"aps":{"alert":"x"}}"#)
         #expect(nobody.status == 2)
         #expect(nobody.output.hasPrefix("200 no-wake"))
@@ -69,6 +72,20 @@ struct DeliveryLogTests {
         #expect(without.errors.contains("--admin"), "\(without.errors)")
         let with = try self.wait(gateway, "--gateway", url, "--admin", "http://\(gateway.admin)", "--expiration", "0")
         #expect(with.output.contains("Z discarded, expired"), "\(with.errors)")
+        // A context names its own admin listener, where nothing listens here.
+        let contexts = #"{"contexts":{"c":{"gateway":"\#(url)","admin":"http://127.0.0.1:1"}}}"#
+        let home = gateway.folder.appendingPathComponent("config")
+        let file = home.appendingPathComponent("wakegate/contexts.json")
+        try FileManager.default.createDirectory(
+            at: file.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try Data(contexts.utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+        let words = self.line(["--context", "c", "--expiration", "0"])
+        let command = ["XDG_CONFIG_HOME=\(home.path)", RunningGateway.program] + words
+        let inContext = try ChildProcess.run("env", command, folder: gateway.folder)
+        #expect(inContext.status == 1 && inContext.errors.contains("http://127.0.0.1:1"), "\(inContext.errors)")
     }
 
     private func line(_ options: [String]) -> [String] {

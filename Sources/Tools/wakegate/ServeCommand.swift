@@ -16,7 +16,8 @@ extension CommandDefinition {
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
         notes: [
             KeyManual.page("common keys of the configuration, for FILE and --set", KeyManual.all.filter(\.isCommon))
-                + "\n`wakegate serve --help keys` shows the other keys, `wakegate serve --help limits` the limits.",
+                + "\n`wakegate serve --help keys` shows all keys but the limits, and `wakegate serve --help limits` "
+                + "the limits.",
             """
             Workers are asked for bearer tokens (`wakegate token issue`) as soon as the state folder has a token.key,
             and on addresses other than loopback in any case. Operators are asked on such addresses alone; there the

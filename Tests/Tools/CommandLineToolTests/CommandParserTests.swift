@@ -91,6 +91,15 @@ struct CommandParserTests {
                 "push a --topic t --wait --timeout 1w",
                 "--timeout is \"1w\"; write a duration from 1 s to 2592000 s, such as 90 or 10m"
             ),
+            ("serve --help kyes", "serve has no help on \"kyes\"; there is help on: keys, limits"),
+            (
+                "push a --topic t --wait --timeout 0",
+                "--timeout is \"0\"; write a duration from 1 s to 2592000 s, such as 90 or 10m"
+            ),
+            (
+                "push a --topic t --wait --timeout 31d",
+                "--timeout is \"31d\"; write a duration from 1 s to 2592000 s, such as 90 or 10m"
+            ),
             ("dev --set policy", "--set is \"policy\"; write --set KEY=VALUE"),
             ("serve --confg f", "unknown option --confg; did you mean --config?"),
         ]
@@ -126,6 +135,7 @@ struct CommandParserTests {
                 continue
             }
             #expect(page.contains(text))
+            #expect(page.contains("  limits.") == (word == "limits") && page.contains("  edge: ") == (word == "keys"))
         }
     }
 

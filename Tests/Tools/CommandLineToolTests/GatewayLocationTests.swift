@@ -112,6 +112,18 @@ struct GatewayLocationTests {
         return (home, home.authority)
     }
 
+    @Test("The variable names the edge; operators' commands find the admin listener of the default edge by it")
+    func adminOfEdge() throws {
+        let (home, _) = try self.homeWithFiles()
+        func url(_ line: String, _ variable: String) throws -> String {
+            try self.locate(home, line, side: .admin, ["WAKEGATE_URL": variable]).url
+        }
+        for edge in ["https://127.0.0.1:2197", "https://localhost:2197/"] {
+            #expect(try url("stats", edge) == "http://127.0.0.1:9197")
+        }
+        #expect(try url("stats", "https://gateway:2197") == "https://gateway:2197")
+    }
+
     @Test("Variables name the files of a token, a certificate and its key; the token's file wins over the token")
     func fileVariables() throws {
         let (home, files) = try self.homeWithFiles()

@@ -19,7 +19,10 @@ struct PushAdviceTests {
 
     @Test(
         "A duration with a unit becomes a UNIX time; any other text is sent unchanged",
-        arguments: [("10m", "700"), ("1.5h", "5500"), ("0", "0"), ("1700000000", "1700000000"), ("soon", "soon")]
+        arguments: [
+            ("10m", "700"), ("1.5h", "5500"), ("0.5s", "101"), ("0s", "0"), ("0", "0"), ("1700000000", "1700000000"),
+            ("soon", "soon"),
+        ]
     )
     func expirations(text: String, header: String) {
         #expect(PushCommand.expiration(text, now: 100_000) == header)

@@ -59,10 +59,11 @@ package struct GatewayLocation: Sendable {
     /// Returns the URL of the admin listener of a gateway on this machine by the URL of its edge: a `wakegate dev` that
     /// runs in `folder`, or a gateway with default addresses. Nil for any other edge.
     package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
+        let edge = edge.hasSuffix("/") ? String(edge.dropLast()) : edge
         if let file = GatewayFile.running(in: folder), let admin = file.admin,
-            ["https://\(file.edge ?? "")", "http://\(file.plain ?? "")", file.edge, file.plain].contains(edge)
+            [GatewayFile.url("https", file.edge), GatewayFile.url("http", file.plain)].contains(edge)
         {
-            return admin.hasPrefix("unix:") ? admin : "http://\(admin)"
+            return GatewayFile.url("http", admin)
         }
         let defaults = ["https://127.0.0.1:2197", "https://localhost:2197", "https://[::1]:2197"]
         return defaults.contains(edge) ? "http://127.0.0.1:9197" : nil
@@ -396,11 +397,8 @@ struct LocationSources {
     }
 
     private static func url(in file: GatewayFile, side: GatewayLocation.Side) -> String? {
-        func joined(_ scheme: String, _ address: String?) -> String? {
-            address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
-        }
-        let edge = joined("https", file.edge) ?? joined("http", file.plain)
-        let admin = joined("http", file.admin)
+        let edge = GatewayFile.url("https", file.edge) ?? GatewayFile.url("http", file.plain)
+        let admin = GatewayFile.url("http", file.admin)
         return side == .edge ? edge : admin ?? edge
     }
 }
@@ -439,6 +437,11 @@ package struct GatewayFile: Codable, Hashable, Sendable {
             let file = try? JSONDecoder().decode(GatewayFile.self, from: data), file.pid > 0
         else { return nil }
         return kill(file.pid, 0) == 0 || errno == EPERM ? file : nil
+    }
+
+    /// Returns the URL of a listener's address, which may be a Unix socket.
+    static func url(_ scheme: String, _ address: String?) -> String? {
+        address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
     }
 
     /// Removes the file; a missing one is fine.

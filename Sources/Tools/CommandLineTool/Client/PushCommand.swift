@@ -159,11 +159,7 @@ package enum PushCommand {
             throw .usage("--wait follows one push that is sent; leave \(option) out")
         }
         var asked = parsed
-        // A context names its admin listener; an option or a variable names the edge alone.
-        let edge = try GatewayLocation(parsed, side: .edge).url
-        if !parsed.isSet("--admin"), try GatewayLocation(parsed, side: .admin).url == edge,
-            let admin = GatewayLocation.admin(of: edge)
-        {
+        if !parsed.isSet("--admin"), let edge = parsed.text("--gateway"), let admin = GatewayLocation.admin(of: edge) {
             asked.values["--admin"] = [admin]
         }
         let option = asked.isSet("--admin") ? "--admin" : "--gateway"
@@ -174,11 +170,11 @@ package enum PushCommand {
         )
     }
 
-    /// Returns the value of apns-expiration: `now`, in milliseconds since 1970, plus a duration with a unit; any other
-    /// text, such as a UNIX time, unchanged.
+    /// Returns the value of apns-expiration: `now`, in milliseconds since 1970, plus a duration with a unit, rounded
+    /// up; 0 for a duration of 0; any other text, such as a UNIX time, unchanged.
     package static func expiration(_ text: String, now: Int64) -> String {
         guard text.last?.isLetter == true, let duration = DurationText.milliseconds(text) else { return text }
-        return String((now + duration) / 1000)
+        return duration == 0 ? "0" : String((now + duration + 999) / 1000)
     }
 
     private static func request(

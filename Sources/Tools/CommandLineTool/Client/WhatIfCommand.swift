@@ -11,7 +11,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--set",
                 "KEY=VALUE",
-                "a policy parameter to try: a number, or a time such as 30s, 10m, 2h or 1d",
+                "a policy parameter to try: a number, or a duration such as 10m",
                 value: .setting,
                 isRepeatable: true,
                 words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
@@ -39,25 +39,13 @@ package enum WhatIfCommand {
         return try parsed.show(try parsed.ask("POST", path, body: Array(body.utf8))) { self.text($0) }
     }
 
-    /// The JSON of the request; times are in seconds.
+    /// The JSON of the request; durations are in seconds.
     package static func body(_ settings: [String]) throws(CommandFailure) -> String {
-        var members: [String] = []
-        for setting in settings {
-            let parts = setting.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2, let number = self.number(parts[1]) else {
-                throw .usage("--set is \"\(setting)\"; write a number or a time: --set policy.launchInterval=10m")
-            }
-            let name = parts[0].hasPrefix("policy.") ? parts[0].dropFirst("policy.".count) : parts[0]
-            members.append("\(JSONText.quoted(String(name))):\(JSONNumber.text(of: number))")
+        let members = try SimulateCommand.overrides(settings).map { key, value in
+            let name = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
+            return "\(JSONText.quoted(name)):\(JSONNumber.text(of: value))"
         }
         return "{\"policy\":{\(members.joined(separator: ","))}}"
-    }
-
-    private static func number(_ text: Substring) -> Double? {
-        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-        let unit = text.last.flatMap { units[$0] }
-        guard let number = Double(unit == nil ? text : text.dropLast()), number.isFinite else { return nil }
-        return number * (unit ?? 1)
     }
 
     /// The outcomes side by side.

@@ -155,7 +155,11 @@ extension OptionDefinition {
             "file with that token, which other users' ps does not see; WAKEGATE_TOKEN_FILE"
         ),
         OptionDefinition("--cert", "FILE", "PEM file of the client certificate to show; WAKEGATE_CERT"),
-        OptionDefinition("--key", "FILE", "PEM file of its private key; WAKEGATE_KEY; default: the file of --cert"),
+        OptionDefinition(
+            "--key",
+            "FILE",
+            "PEM file of its private key; WAKEGATE_KEY beside WAKEGATE_CERT; default: the file of --cert"
+        ),
     ]
 
     /// The variables that stand for options of client commands.

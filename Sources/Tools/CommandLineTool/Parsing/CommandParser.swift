@@ -78,8 +78,10 @@ extension CommandParser {
                 break
             }
             if word == "--help" || word == "-h" {
-                guard index < words.count, let page = command.helpPages[words[index]] else { return .helpOf(command) }
-                return .helpPage(page)
+                guard index < words.count, !command.helpPages.isEmpty else { return .helpOf(command) }
+                if let page = command.helpPages[words[index]] { return .helpPage(page) }
+                let pages = command.helpPages.keys.sorted().joined(separator: ", ")
+                throw .usage("\(command.name) has no help on \"\(words[index])\"; there is help on: \(pages)")
             }
             guard word.hasPrefix("-"), word != "-" else {
                 parsed.arguments.append(word)

@@ -75,16 +75,17 @@ package enum TaskCommands {
         }
         // The gateway answers alike if there is no such task: a cancellation may be repeated.
         let listed = try GatewayAnswer.object(try self.answer(parsed, "GET", self.tasksPath(parsed), nil))
-        let tasks = ["waiting", "running"].flatMap { listed[$0]?.elements ?? [] }
+        let running = (listed["running"]?.elements ?? []).filter { $0["kind"]?.text == "continued" }
+        let tasks = (listed["waiting"]?.elements ?? []) + running
         let isThere = isAll ? !tasks.isEmpty : tasks.contains { $0["identifier"]?.text == parsed.arguments[1] }
         _ = try self.answer(parsed, "DELETE", isAll ? self.tasksPath(parsed) : self.taskPath(parsed), nil)
         if isAll {
-            Console.error("wakegate: \(isThere ? "the device's tasks are cancelled" : "the device has no tasks")")
+            Console.error("wakegate: the device \(isThere ? "has no more tasks to launch" : "had no tasks to cancel")")
         } else if isThere {
             Console.error("wakegate: the task is cancelled")
         } else {
-            let problem = "the device has no task \(parsed.arguments[1])"
-            throw CommandFailure(.failed, "\(problem); `wakegate task list` shows the tasks that wait or run")
+            let problem = "the device has no task \(parsed.arguments[1]) that waits, or is continued and runs"
+            throw CommandFailure(.failed, "\(problem); `wakegate task list` shows all its tasks")
         }
         return 0
     }
