@@ -370,6 +370,11 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var sendsLaunchEvents: Bool?
     /// Whether transfers go over a metered network, too. By default they do.
     public var allowsMetered: Bool?
+    /// True if transfers use a network on which data is to be saved, as on iOS in Low Data Mode. By default they do.
+    public var allowsConstrained: Bool?
+    /// True if transfers continue after the app was force-quit on ``device``. By default they wait until it is used
+    /// again; iOS cancels them.
+    public var continuesAfterForceQuit: Bool?
     /// How long a server may send nothing before a transfer is tried again. By default a minute.
     public var requestTimeout: Duration?
     /// How long a transfer is tried before it has failed. By default seven days.
@@ -402,6 +407,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
             json.member("discretionary", ifPresent: self.isDiscretionary)
             json.member("sendsLaunchEvents", ifPresent: self.sendsLaunchEvents)
             json.member("allowsMetered", ifPresent: self.allowsMetered)
+            json.member("allowsConstrained", ifPresent: self.allowsConstrained)
+            json.member("continuesAfterForceQuit", ifPresent: self.continuesAfterForceQuit)
             json.member("acceptsEarlyAnswers", ifPresent: self.acceptsEarlyAnswers)
             json.member("requestTimeout", ifPresent: self.requestTimeout)
             json.member("resourceTimeout", ifPresent: self.resourceTimeout)

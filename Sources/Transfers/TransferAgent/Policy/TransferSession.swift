@@ -8,6 +8,10 @@ package struct TransferSession: Hashable, Sendable {
     /// Whether the device is woken when the last transfer has ended.
     package var sendsLaunchEvents = true
     package var allowsMetered = true
+    /// Whether transfers go over a network on which data is to be saved.
+    package var allowsConstrained = true
+    /// Whether transfers continue after the app was force-quit on the device.
+    package var continuesAfterForceQuit = false
     /// How long no byte may come, in milliseconds.
     package var requestTimeout: Int64 = 60_000
     /// How long a transfer may take from its submission to its end, in milliseconds.
@@ -91,6 +95,8 @@ package struct TransferConditions: Hashable, Sendable {
     package var isHot = false
     /// Whether the network costs by the byte; nil when nobody says.
     package var isMetered: Bool?
+    /// True if data is to be saved on the network; nil if nothing reports it.
+    package var isConstrained: Bool?
     /// Whether there is a way out of the machine; nil when nobody says.
     package var hasNetwork: Bool?
 
@@ -104,24 +110,30 @@ package struct TransferConditions: Hashable, Sendable {
             if self.isHot { return .thermal }
         }
         if session.isDiscretionary || !session.allowsMetered, self.isMetered == true { return .metered }
+        if session.isDiscretionary || !session.allowsConstrained, self.isConstrained == true { return .constrained }
         return nil
     }
 }
 
 /// What a waiting transfer waits for.
 package enum TransferHold: String, CaseIterable, Sendable {
-    case power, lowPower, thermal, metered, network, earliestBegin, backoff, slots
+    case forceQuit, power, lowPower, thermal, metered, constrained, network, earliestBegin, backoff, slots
 
     /// The cause as a sentence.
-    package var sentence: String {
+    ///
+    /// - Parameter moment: The earliest moment at which the transfer may continue, as text; nil if it is not known.
+    package func sentence(until moment: String? = nil) -> String {
         switch self {
+        case .forceQuit:
+            "The app was force-quit on the device; the transfer continues when appState has another value."
         case .power: "It is discretionary and waits for external power."
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
+        case .constrained: "It waits for a network on which no data is to be saved."
         case .network: "There is no network; it is tried as soon as there is one."
-        case .earliestBegin: "It begins no earlier than it was asked to."
-        case .backoff: "The last attempt failed, and the next one waits its time."
+        case .earliestBegin: "It begins no earlier than \(moment ?? "it was asked to")."
+        case .backoff: "The last attempt failed, and the next one begins \(moment.map { "at \($0)" } ?? "later")."
         case .slots: "It waits for others to end: of its host, or of all."
         }
     }

@@ -26,6 +26,9 @@ package protocol AgentWorld: AnyObject {
     /// Tells the gateway, once.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
 
+    /// Asks the gateway, once, whether the app was force-quit on a device; reports nil if it does not say.
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void)
+
     /// Has work done that waits for the disk: `step` is called until it says that nothing is left, in turns with
     /// others'.
     func move(_ step: @escaping @Sendable () -> Bool)
@@ -105,6 +108,11 @@ package final class MachineWorld: AgentWorld {
     package func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void) {
         let sender = OutboxSender(entry, self.settings, report: report)
         self.network.submit { sender.begin(on: $0) }
+    }
+
+    package func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
+        let question = ForceQuitQuestion(device, self.settings, report: report)
+        self.network.submit { question.begin(on: $0) }
     }
 
     package func move(_ step: @escaping @Sendable () -> Bool) {

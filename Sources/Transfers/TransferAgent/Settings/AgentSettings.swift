@@ -4,9 +4,9 @@ import Wire
 
 /// How an agent is set up.
 package struct AgentSettings: Sendable {
-    /// Whether the network costs by the byte.
+    /// Whether the network costs by the byte, or data is to be saved on it.
     package enum Metered: String, CaseIterable, Sendable {
-        /// As NetworkManager says; where it does not, the network is not metered.
+        /// As NetworkManager says; where it does not, the network is neither.
         case auto
         case yes
         case no
@@ -25,6 +25,7 @@ package struct AgentSettings: Sendable {
     /// The file with the bearer token for the gateway; it is read anew for each request.
     package var gatewayToken: String?
     package var metered = Metered.auto
+    package var constrained = Metered.auto
     /// PEM file of the authorities that transfers trust instead of the system's.
     package var trust: String?
     /// PEM files of the certificate and the key that servers of transfers are shown.
@@ -74,6 +75,11 @@ package struct AgentKey: Sendable {
         .choice("metered", "whether the network costs by the byte; auto asks NetworkManager", "auto, yes or no") {
             $0.metered = $1
         },
+        .choice(
+            "constrained",
+            "whether data is to be saved on the network; auto: if its connection was set to metered by hand",
+            "auto, yes or no"
+        ) { $0.constrained = $1 },
         .text("trust", "the authorities that transfers trust instead of the system's", "the path of a PEM file") {
             $0.trust = $1
         },
