@@ -74,8 +74,8 @@ public enum WakeWorkerEvent: Sendable {
     case started(wake: String)
     /// The deadline of a wake is near; its handler was cancelled, and its result counts until then.
     case expiring(wake: String)
-    /// The time of a wake is over; its handler was cancelled.
-    case expired(wake: String)
+    /// The gateway has ended a wake before its result arrived, for this reason; its handler was cancelled.
+    case expired(wake: String, reason: BackgroundTaskExpiration)
     /// The stream that brought the wake broke, or the gateway gave it up, so another worker gets it; its handler was
     /// cancelled.
     case lost(wake: String)

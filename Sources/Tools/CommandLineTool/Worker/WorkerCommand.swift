@@ -278,11 +278,9 @@ package struct WorkerLog: Sendable {
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
-            self.commands.log("the deadline of wake \(wake) is near; its command is told to stop")
-        case .expired(let wake):
-            self.commands.wakeEnded(wake)
-            self.commands.log("wake \(wake) has expired; its command is told to stop")
-        case .lost(let wake): self.commands.wakeEnded(wake)
+            self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
+        case .expired(let wake, let reason): self.ended(wake, reason)
+        case .lost(let wake): self.ended(wake, .lost)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // That the wake has ended another way was told then.
             guard reason.code != .wakeEnded else { return }
@@ -300,21 +298,22 @@ package struct WorkerLog: Sendable {
             + "kind is answered; see the version of this program and the gateway's"
     }
 
-    /// Why the time of a task's wake is over.
-    func expired(_ wake: String, _ reason: ExpirationReason) {
-        self.commands.log("wake \(wake) is over: \(Self.text(reason))")
+    /// Says why the gateway has ended a wake: the only line about its end.
+    private func ended(_ wake: String, _ reason: BackgroundTaskExpiration) {
+        self.commands.wakeEnded(wake)
+        self.commands.log("wake \(wake) has ended (\(reason.rawValue)): \(Self.text(reason)); its command is stopped")
     }
 
-    /// What an expiration is for, with the gateway's word for it.
-    package static func text(_ reason: ExpirationReason) -> String {
+    /// What an end means.
+    package static func text(_ reason: BackgroundTaskExpiration) -> String {
         switch reason {
-        case .deadline: "deadline, its time has passed"
-        case .progress: "progress, it has not advanced for too long"
-        case .conditions: "conditions, those of its device no longer allow it"
-        case .pressure: "pressure, memory is short or fewer tasks may run"
-        case .cancelled: "cancelled, by whoever submitted it"
-        case .operator: "operator, who has ended it"
-        case .lost: "lost, and launched again"
+        case .deadline: "it brought no result before its deadline"
+        case .progress: "it reported no progress for too long"
+        case .conditions: "the conditions of its device no longer allow it"
+        case .pressure: "memory is short, or fewer tasks may run at a time"
+        case .cancelled: "the task was cancelled"
+        case .operator: "an operator ended it"
+        case .lost: "its connection broke or the gateway gave it up, and it launches again"
         }
     }
 
