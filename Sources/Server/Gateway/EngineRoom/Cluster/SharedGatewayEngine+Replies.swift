@@ -402,7 +402,8 @@ extension SharedGatewayEngine {
     }
 
     /// Records that launches of a topic may be waiting for a slot. If another gateway has just created the topic, no
-    /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send notifications.
+    /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send
+    /// notifications.
     private func heardReady(_ topic: TopicIndex) {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
     }
