@@ -104,7 +104,7 @@ struct FileWatchTests {
             try journal.load { _, _ in }
             return try journal.beginTellingLoss()
         }
-        // One that was made and not written is no trace.
+        // An empty file does not count as a history.
         try Data().write(to: URL(filePath: follower))
         #expect(try begin() == nil)
         try Data([1]).write(to: URL(filePath: follower))
@@ -126,7 +126,7 @@ struct FileWatchTests {
         let folder = try JournalFolder()
         let other = try JournalFolder()
         for device in 0..<5 {
-            // Begun again, it has what it had in the file.
+            // Each reopening moves the previous commits from the log into the file.
             let (journal, _) = try folder.open()
             try journal.commit([(.device(device), [1])])
         }
