@@ -118,7 +118,7 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     /// What ended with its connection, to which TLS set no end.
     static let endlessTLS: HTTPClientError = {
         var error = HTTPClientError(.broken, "the connection was cut")
-        error.detail = "TLS did not end, and only its end would tell that all of the answer came"
+        error.detail = "TLS did not end, and only its end shows that the answer is complete"
         error.mayHaveArrived = true
         return error
     }()

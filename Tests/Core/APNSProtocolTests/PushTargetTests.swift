@@ -113,7 +113,10 @@ struct PushPayloadTests {
         #expect(push.reason == .payloadTooLarge)
     }
 
-    @Test("What is no JSON object counts as empty", arguments: ["[]", "1", "null", "\"a\"", "{", "{}}", " ", "hello"])
+    @Test(
+        "A text that is not a JSON object counts as empty",
+        arguments: ["[]", "1", "null", "\"a\"", "{", "{}}", " ", "hello"]
+    )
     func notAnObject(text: String) {
         var push = PushFixture()
         push.body = [UInt8](text.utf8)

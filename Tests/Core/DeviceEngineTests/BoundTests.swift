@@ -180,7 +180,7 @@ struct PushRateTests {
         #expect(rig.push(1, wakes: false) == nil)
     }
 
-    @Test("Devices are counted apart, and pushes that wake nobody are counted")
+    @Test("Devices are counted apart, and pushes without a wake are counted")
     func apart() {
         let rig = self.rig(2)
         for device in 1...3 {

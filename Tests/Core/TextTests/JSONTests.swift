@@ -124,8 +124,8 @@ struct JSON5ReaderTests {
             ("{ \u{E4}: 'x' y }", "line 1, column 10: a comma or } should be here"),
             ("{ edge 'a' }", "line 1, column 8: a colon should be here, behind the name \"edge\""),
             ("{ edge: 'a }\n", "line 1, column 9: the text that begins here is not closed with its quote"),
-            ("{ a: 127.0.0.1 }", "line 1, column 6: \"127.0.0.1\" is no number; text stands in quotes"),
-            ("{ a: sqlite }", "line 1, column 6: \"sqlite\" is no value; text stands in quotes"),
+            ("{ a: 127.0.0.1 }", "line 1, column 6: \"127.0.0.1\" is not a number; write text in quotes"),
+            ("{ a: sqlite }", "line 1, column 6: \"sqlite\" is not a value; write text in quotes"),
             ("{ a: }", "line 1, column 6: a value should be here"),
             ("{ 1a: 2 }", "line 1, column 3: a name should be here"),
             ("", "line 1, column 1: the text ends where a value should be"),
@@ -134,8 +134,8 @@ struct JSON5ReaderTests {
             ("[1 / 2]", "line 1, column 4: a comment begins with // or /*"),
             ("'\\u12'", "line 1, column 6: 4 hexadecimal digits should be here"),
             ("'\\ud800'", "line 1, column 2: a surrogate stands alone"),
-            ("010", "line 1, column 1: \"010\" is no number; text stands in quotes"),
-            ("0x", "line 1, column 1: \"0x\" is no number; text stands in quotes"),
+            ("010", "line 1, column 1: \"010\" is not a number; write text in quotes"),
+            ("0x", "line 1, column 1: \"0x\" is not a number; write text in quotes"),
         ]
     )
     func places(text: String, problem: String) {

@@ -174,7 +174,7 @@ package final class PostgresLink {
         self.connection = connection
         // Nothing was sent yet. What is in force is known now, with what a service file and the environment say.
         guard let options = ConnectionOptions(of: connection) else {
-            throw PostgresError(kind: .client, message: "there is no memory for a connection", server: self.tried)
+            throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
         for host in PostgresHost.list(in: options) { try self.address.check(host, options) }
         if connection.isBad { throw self.connectError }

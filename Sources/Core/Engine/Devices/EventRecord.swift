@@ -109,7 +109,7 @@ package struct EventRecord {
             }
             body(event)
         }
-        guard reader.isAtEnd else { throw Fault(clause: "goes on behind its last event") }
+        guard reader.isAtEnd else { throw Fault(clause: "has bytes after its last event") }
     }
 }
 

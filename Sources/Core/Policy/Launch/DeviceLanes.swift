@@ -212,7 +212,7 @@ extension DeviceLanes {
         tolerated: Holds,
         _ parameters: Parameters
     ) -> TaskWake {
-        precondition(!self.isFull(task.kind.lane, parameters), "there is no room in the lane")
+        precondition(!self.isFull(task.kind.lane, parameters), "the lane is full")
         var task = task
         task.attempts += 1
         task.waitsForMemory = false

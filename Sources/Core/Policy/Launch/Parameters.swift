@@ -185,7 +185,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .immediateRefill: "the time until one more priority 10 launch may skip the interval"
         case .executionWindow: "the time that a worker has for one wake"
         case .maxAttempts: "the maximum number of launches of one push"
-        case .maxPenalty: "the maximum number of doublings of the interval; each failed launch doubles it"
+        case .maxPenalty: "the maximum number of doublings of the interval; each wake that expires doubles it"
         case .maxInterval: "the maximum interval after doublings"
         case .defaultTTL: "how long a push without an expiration waits"
         case .criticalBattery: "the battery level below which only priority 10 wakes a device that is not charging"

@@ -22,7 +22,7 @@ struct TraceReader {
         let headers = object.names.filter(Self.headerNames.contains)
         guard !headers.isEmpty else { return .event(try Self.event(object)) }
         guard headers.count == object.names.count else {
-            let fault = "\"\(headers[0])\" stands beside keys of an event"
+            let fault = "\"\(headers[0])\" stands in one line with keys of an event"
             throw TraceError(line: line, fault: fault, remedy: "give headers a line of their own")
         }
         return .header(try Self.header(object))
@@ -269,7 +269,7 @@ extension TraceReader {
             let owner = needs.contains(other) ? TaskKind.processing : .continued
             throw TraceError(
                 line: line,
-                fault: "\"submit.\(other)\" stands beside the kind \(kind.rawValue)",
+                fault: "\"submit.\(other)\" does not belong to the kind \(kind.rawValue)",
                 remedy: "leave it out: \(owner.rawValue) requests alone have it"
             )
         }

@@ -64,7 +64,7 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var remedy: String {
         switch self.kind {
-        case .notUTF8, .syntax: "mend the syntax there"
+        case .notUTF8, .syntax: "correct the syntax there"
         case .duplicate: "leave one of the two"
         }
     }
@@ -129,7 +129,7 @@ extension JSONParser {
         case "Infinity": return .number(JSONNumber(.infinity))
         case "NaN": return .number(JSONNumber(.nan))
         case nil: throw self.fault("a value should be here", at: start)
-        case let word?: throw self.fault("\"\(word)\" is no value; text stands in quotes", at: start)
+        case let word?: throw self.fault("\"\(word)\" is not a value; write text in quotes", at: start)
         }
     }
 
@@ -224,7 +224,7 @@ extension JSONParser {
         let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
         guard let number = isHexadecimal ? Self.hexadecimal(text.dropFirst(2)) : Self.decimal(text) else {
             let written = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
-            throw self.fault("\"\(written)\" is no number; text stands in quotes", at: start)
+            throw self.fault("\"\(written)\" is not a number; write text in quotes", at: start)
         }
         return number
     }

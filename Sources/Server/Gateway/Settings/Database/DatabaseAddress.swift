@@ -157,7 +157,7 @@ extension DatabaseAddress {
 extension DatabaseAddress.Fault {
     /// Nothing of it is shown: what cannot be read may hold a password anywhere.
     fileprivate static let noURI = Self(
-        problem: "is no address of a database",
+        problem: "is not the address of a database",
         remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
     )
 
