@@ -427,7 +427,7 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - In between
+// MARK: - Progress
 
 extension EmbeddedEngine {
     /// Applies a worker's progress report for a continued task. Reports are stored with a delay, so that only the last
