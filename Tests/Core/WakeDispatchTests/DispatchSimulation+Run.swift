@@ -8,9 +8,9 @@ extension DispatchSimulation {
     /// Runs random steps with faults, then a calm phase with good workers until everything has ended.
     ///
     /// - Parameters:
-    /// - deadStep: the step at which the gateway certainly dies.
-    /// - death: the kind of that death.
-    /// - drainStep: the step at which it begins to shut down. A gateway that never dies ends with the shutdown.
+    ///   - deadStep: the step at which the gateway certainly dies.
+    ///   - death: the kind of that death.
+    ///   - drainStep: the step at which it begins to shut down. A gateway that never dies ends with the shutdown.
     /// - Returns: the first fault that was found, and its step.
     func run(
         steps: Int,

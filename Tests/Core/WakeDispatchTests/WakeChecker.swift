@@ -73,8 +73,8 @@ struct WakeChecker {
     /// Checks the answer to a request for an extension.
     ///
     /// - Parameters:
-    /// - longest: the maximum total extension of a wake.
-    /// - window: the initial time of a processing task, which may have changed since its launch.
+    ///   - longest: the maximum total extension of a wake.
+    ///   - window: the initial time of a processing task, which may have changed since its launch.
     /// - Returns: true if the deadline moved.
     mutating func extended(
         _ wake: WakeID,
@@ -160,8 +160,8 @@ struct WakeChecker {
     }
 
     /// - Parameters:
-    /// - laneMax: the maximum number of wakes of its lane in flight on its device.
-    /// - isForced: true if an operator launched it.
+    ///   - laneMax: the maximum number of wakes of its lane in flight on its device.
+    ///   - isForced: true if an operator launched it.
     mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1, isForced: Bool = false) {
         let name = "wake \(delivery.wake)"
         if !isForced, self.pausedTopics.contains(delivery.topic) {

@@ -384,9 +384,9 @@ package struct DeviceSearch: Sendable {
     private var heap: [Found] = []
 
     /// - Parameters:
-    /// - topics: the topics to search; nil for any.
-    /// - after: the token after which to start, in token order.
-    /// - countMax: the maximum number of devices, at least 1.
+    ///   - topics: the topics to search; nil for any.
+    ///   - after: the token after which to start, in token order.
+    ///   - countMax: the maximum number of devices, at least 1.
     package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
         self.topics = topics
         self.order = order

@@ -366,9 +366,9 @@ extension LaunchAnswer {
     /// Creates an answer for a pending launch.
     ///
     /// - Parameters:
-    /// - hold: the first hold from the device's conditions.
-    /// - isLaneFull: true if its lane has no room for another wake in flight.
-    /// - isPaused: true if its topic is paused.
+    ///   - hold: the first hold from the device's conditions.
+    ///   - isLaneFull: true if its lane has no room for another wake in flight.
+    ///   - isPaused: true if its topic is paused.
     init(
         _ disposition: Disposition,
         heldBy hold: Hold?,

@@ -206,7 +206,7 @@ extension EmbeddedEngine {
     }
 
     /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken
-    /// remain. Memory for as many devices is kept for the next step.
+    /// remain. The memory is kept for the next step.
     package func evict() {
         let step = self.step
         self.takeCountedTopics { _ in }

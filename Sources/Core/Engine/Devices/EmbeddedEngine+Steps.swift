@@ -68,7 +68,7 @@ extension EmbeddedEngine {
 
     /// Updates gauges and queue from the state of the device's push.
     ///
-    /// - `isReady`: true if the pending push waits for a slot only.
+    /// - `isReady`: true if the pending push waits only for a slot.
     @inline(__always)
     func derivePush(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters, isReady: Bool) {
         if isReady != self.devices[device].isReady {
@@ -348,7 +348,7 @@ package struct DueIndex {
         return DeviceIndex(rawValue: first.device)
     }
 
-    /// Clears all due times. Memory for as many devices is kept.
+    /// Clears all due times and keeps the memory.
     package mutating func removeAll() {
         for entry in self.heap { self.places[Int(entry.device)] = Self.nowhere }
         self.heap.removeAll(keepingCapacity: true)

@@ -12,7 +12,7 @@ extension EmbeddedEngine {
         return nil
     }
 
-    /// Launches the pending push of this device if it waits for a slot only.
+    /// Launches the pending push of this device if it waits only for a slot.
     ///
     /// - Returns: the wake, valid until the next call of the engine; nil if the device does not wait for a slot.
     package func claim(_ device: DeviceIndex) -> LaunchedWake? {

@@ -14,7 +14,7 @@ package final class EmbeddedEngine {
     var topics: TopicTable
     /// The tasks of devices that have requests, sessions or habits.
     var tasks = TaskTable()
-    /// Devices whose push waits for a slot only.
+    /// Devices whose push waits only for a slot.
     package var ready = ReadyQueues()
     /// Requests and sessions that have begun to wait for a slot and were not offered to the dispatcher yet.
     var readyTasks = FIFOQueue<ReadyTask>()

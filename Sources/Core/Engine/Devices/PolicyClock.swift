@@ -17,7 +17,7 @@ package struct PolicyClock: Sendable {
     /// - Parameters:
     ///   - wall: milliseconds since 1970.
     ///   - boot: CLOCK_BOOTTIME, in milliseconds.
-    /// - bootID: the id of this boot; nil if it is unknown.
+    ///   - bootID: the id of this boot; nil if it is unknown.
     package init(wall: Int64, boot: Int64, bootID: BootID? = nil) {
         self.origin = Instant(milliseconds: wall)
         self.bootAtOrigin = boot

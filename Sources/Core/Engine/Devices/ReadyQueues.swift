@@ -1,6 +1,6 @@
 package import Policy
 
-/// Devices that wait for a slot only: a queue for each topic, in the order of `ReadyOrder`.
+/// Devices that wait only for a slot: a queue for each topic, in the order of `ReadyOrder`.
 ///
 /// Devices that were never used form a linked list in order of arrival. Its links are in the device records, so it
 /// needs no memory of its own. Used devices are in a heap. The next device is the first of list and heap.
@@ -76,8 +76,8 @@ package struct ReadyQueues: ~Copyable {
     /// Inserts a device into its topic's queue.
     ///
     /// - Parameters:
-    /// - moment: the time at which it began to wait.
-    /// - lastUse: the time of its last use; `distantPast` for never.
+    ///   - moment: the time at which it began to wait.
+    ///   - lastUse: the time of its last use; `distantPast` for never.
     package mutating func append(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -330,7 +330,7 @@ extension EmbeddedEngine {
         self.ready.order(device, since: self.readySince(device), in: self.devices)
     }
 
-    /// True if the task still waits for a slot only.
+    /// True if the task still waits only for a slot.
     package func isReady(_ task: ReadyTask) -> Bool {
         guard let row = self.tasks[task.device], row.readySince(task.arrival) != nil,
             let waiting = row.policy.waiting.first(where: { $0.arrival == task.arrival })

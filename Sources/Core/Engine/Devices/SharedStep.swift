@@ -114,7 +114,7 @@ package struct SharedDevice: Sendable {
 
 /// The changes of a step to one device.
 package struct SharedDeviceChange: Sendable {
-    /// A lane that waits for a slot only.
+    /// A lane that waits only for a slot.
     package struct ReadyLane: Hashable, Sendable {
         package let target: LaunchTarget
         package let since: Instant
@@ -171,7 +171,7 @@ package struct SharedDeviceChange: Sendable {
 /// State derived from a device's records under the policy at their last write, and values stored in addition. The
 /// counters include exactly this state, so that they can be corrected exactly.
 struct DerivedState {
-    /// The gauges of a device's requests and sessions, and the tasks that wait for a slot only.
+    /// The gauges of a device's requests and sessions, and the tasks that wait only for a slot.
     final class Tasks {
         let counted: TaskGauges
         let ready: [TaskRow.Ready]

@@ -25,7 +25,7 @@ final class TaskRow {
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil }
     }
 
-    /// A task that waits for a slot only, and the start of the wait.
+    /// A task that waits only for a slot, and the start of the wait.
     typealias Ready = (arrival: UInt64, since: Instant)
 
     /// The maximum number of remembered ids of session events.
@@ -38,7 +38,7 @@ final class TaskRow {
     private(set) var notes: [Note] = []
     /// The ids of the most recent session events with an id, the oldest first.
     private(set) var eventIDs: [String] = []
-    /// The tasks that wait for a slot only, by arrival number.
+    /// The tasks that wait only for a slot, by arrival number.
     var ready: [Ready] = []
     /// The device's contribution to the counters.
     var counted = TaskGauges()
@@ -172,7 +172,7 @@ extension TaskRow {
 // MARK: - Waits for a slot
 
 extension TaskRow {
-    /// The time since which the task waits for a slot only; nil if it does not.
+    /// The time since which the task waits only for a slot; nil if it does not.
     func readySince(_ arrival: UInt64) -> Instant? {
         self.ready.find(arrival, { $0.arrival }).map { self.ready[$0].since }
     }

@@ -213,7 +213,7 @@ package struct Ring<Element> {
 ///
 /// They are updated at the launch and at the end of a wake; a pending push costs nothing.
 package struct WakeTimes: Sendable {
-    /// The time from when a push waited for a slot only to its launch; 0 if it launched on arrival.
+    /// The time from when a push waited only for a slot to its launch; 0 if it launched on arrival.
     package internal(set) var lateness = Histogram(
         bounds: [
             1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,

@@ -142,9 +142,9 @@ extension StreamTable {
     /// Returns the stream for a wake of this device: a free one that names it, or else the next in rotation.
     ///
     /// - Parameters:
-    /// - topic: the topic of the device.
-    /// - device: the token of the device.
-    /// - target: the launch; nil for a push.
+    ///   - topic: the topic of the device.
+    ///   - device: the token of the device.
+    ///   - target: the launch; nil for a push.
     package mutating func free(
         _ topic: TopicIndex,
         _ device: borrowing DeviceToken,

@@ -184,8 +184,8 @@ struct TaskTree {
     /// Returns the first task in launch order whose name matches the pattern; `none` if there is none.
     ///
     /// - Parameters:
-    /// - reachesStart: true if no name in the tree sorts before the matching ones.
-    /// - reachesEnd: true if no name in the tree sorts after the matching ones.
+    ///   - reachesStart: true if no name in the tree sorts before the matching ones.
+    ///   - reachesEnd: true if no name in the tree sorts after the matching ones.
     func earliest(
         in root: Node,
         _ pattern: IdentifierPattern,

@@ -63,8 +63,8 @@ struct TraceReader {
     }
 
     /// - Parameters:
-    /// - what: the name of a step in messages; a step has `parts` parts.
-    /// - requirement: the requirement on steps, for messages.
+    ///   - what: the name of a step in messages; a step has `parts` parts.
+    ///   - requirement: the requirement on steps, for messages.
     fileprivate static func script<Answer>(
         _ value: JSONValue,
         _ name: String,

@@ -21,8 +21,8 @@ package struct CertificateTopics: Hashable, Sendable {
     private let bytes: [[UInt8]]
 
     /// - Parameters:
-    /// - subject: the values of UID (0.9.2342.19200300.100.1.1) in the certificate's subject.
-    /// - list: the value of its extension 1.2.840.113635.100.6.3.6; nil if it has none.
+    ///   - subject: the values of UID (0.9.2342.19200300.100.1.1) in the certificate's subject.
+    ///   - list: the value of its extension 1.2.840.113635.100.6.3.6; nil if it has none.
     package init(subject: [String], list: ByteView?) throws(Fault) {
         for topic in subject where !topic.withByteView({ Push.isTopic($0) }) { throw .badSubject(topic) }
         var own: [String] = []

@@ -81,8 +81,8 @@ struct SipState {
     }
 
     /// - Parameters:
-    /// - last: the bytes after the last whole word, padded with zeros.
-    /// - count: the total number of bytes.
+    ///   - last: the bytes after the last whole word, padded with zeros.
+    ///   - count: the total number of bytes.
     @inlinable
     mutating func finish(_ last: UInt64, count: Int) -> UInt64 {
         self.add(last | UInt64(truncatingIfNeeded: count) << 56)

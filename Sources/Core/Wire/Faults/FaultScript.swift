@@ -160,8 +160,8 @@ package struct FaultOccasion: Hashable, Sendable {
     package init() {}
 
     /// - Parameters:
-    /// - ordinal: the ordinal, from 1.
-    /// - lane: identifies the counter of the ordinal if there are several.
+    ///   - ordinal: the ordinal, from 1.
+    ///   - lane: identifies the counter of the ordinal if there are several.
     package func includes(_ ordinal: UInt64, lane: UInt64) -> Bool {
         guard ordinal >= self.from, ordinal <= self.to ?? .max, ordinal % self.every == 0 else { return false }
         return self.probability >= 1 || self.chance(ordinal, lane) < self.probability
@@ -212,7 +212,7 @@ package struct FaultStreamLimit: Hashable, Sendable {
 
 /// A temporary window for the streams of a connection. If it is smaller than a push, the client stalls.
 package struct FaultStreamWindow: Hashable, Sendable {
-    /// The maximum size in bytes: one less than the maximum size of any push.
+    /// The maximum size in bytes: one less than the maximum payload of every push type.
     package static let bytesMax = 4_095
 
     package let bytes: Int
