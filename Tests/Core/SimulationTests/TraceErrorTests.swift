@@ -4,7 +4,7 @@ import Testing
 @Suite("Faults of a trace")
 struct TraceErrorTests {
     struct Fault: CustomTestStringConvertible {
-        /// The line at fault; it stands on line 3, after a header and an event at second 10.
+        /// The faulty line. It is line 3, after a header and an event at second 10.
         let line: String
         let fault: String
         let remedy: String

@@ -19,7 +19,7 @@ struct JSONReaderTests {
         #expect(number.text == "-1.50e+2")
         #expect(number.double == -150)
         #expect(members[1].value == .string("é😀\n/"))
-        // As most readers have it, the last of two members by one name counts.
+        // As in most parsers, the last of two members with the same name counts.
         #expect(try JSONReader.read(text)["b"] == .object([]))
         #expect(try JSONReader.read(text)["c"] == nil)
     }
@@ -48,7 +48,7 @@ struct JSONReaderTests {
         let error = try #require(throws: JSONFault.self) { try JSONReader.read(text, refusingRepeatedNames: true) }
         #expect(error.kind == .repeatedName && error.member == member, "\(error)")
         _ = try JSONReader.read(#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#, refusingRepeatedNames: true)
-        // Two names for JSON, and one for strings that compare by canonical equivalence.
+        // Two names in JSON, although the strings are equal by canonical equivalence.
         _ = try JSONReader.read(#"{"\u00e9": 1, "e\u0301": 2}"#, refusingRepeatedNames: true)
     }
 
@@ -176,7 +176,7 @@ struct JSONNumberTests {
             return
         }
         #expect(number.milliseconds == expected)
-        // Infinite past every double, and never none.
+        // Numbers too large for a double become infinite, never NaN.
         #expect(!number.double.isNaN)
     }
 }
