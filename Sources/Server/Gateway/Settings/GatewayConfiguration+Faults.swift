@@ -3,9 +3,9 @@ import Platform
 package import Wire
 
 extension GatewayConfiguration {
-    /// What a combination of values forbids, although each of them is in range.
+    /// Returns the faults of combinations of values that are each in range.
     ///
-    /// No listener may be reached from other machines whose callers cannot all be asked for proof.
+    /// A listener that other machines can reach must be able to require proof from all its callers.
     package func faults() -> [ConfigurationFault] {
         self.addressFaults() + self.tlsFaults() + self.clientTrustFaults() + self.providerKeyFaults()
             + self.webhookFaults() + self.databaseFaults()
@@ -45,9 +45,10 @@ extension GatewayConfiguration {
         return faults
     }
 
-    /// What forbids a listener on an address that other machines reach: all of its callers must show who they are.
+    /// Returns the fault of a listener that other machines can reach although it cannot require proof from every
+    /// caller.
     private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
-        // Others are refused there, whoever they are.
+        // Callers outside these networks are refused anyway.
         guard self.callerNetworks.isEmpty else { return nil }
         let problem: String
         var remedy = "set \(key): \"\(example)\""
@@ -110,7 +111,7 @@ extension GatewayConfiguration {
             let remedy = "set tls.clientCA to the file of the authorities whose list it is, or leave it out"
             return [ConfigurationFault(key: "tls.clientCRL", problem: "means nothing alone", remedy: remedy)]
         }
-        // The second is looked at where the first is good.
+        // The second is checked only if the first is valid.
         for (key, files) in [("tls.clientCA", files.withoutRevocations), ("tls.clientCRL", files)] {
             do throws(CredentialError) { _ = try files.read() } catch {
                 return [ConfigurationFault(key: key, error)]

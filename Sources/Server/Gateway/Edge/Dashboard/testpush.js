@@ -17,7 +17,7 @@ const dispositions = {
   "no-wake": "It was accepted, but causes no wake: its payload has no content-available of 1.",
 };
 
-// What a form's fields ask for, as the route takes it; throws what a person should mend.
+// Builds the request body from the form's fields; throws an error that the user can fix.
 function bodyOf({ topic, priority, collapseID, lifetime, payload }) {
   const body = { priority: Number(priority) };
   try {
@@ -111,7 +111,7 @@ export class TestPush {
       if (this.isStopped) return;
       fill(this.way, el("h3", {}, "Its way ", pushState(push)), eventList(push.events));
     } catch {
-      // It is not in the history at once; whoever is asked next may know it.
+      // A push appears in the history with a delay; the next attempt may find it.
     }
     if (push && hasEnded(push)) return;
     this.timer = setTimeout(() => this.follow(id), lookMilliseconds);

@@ -1,4 +1,4 @@
-// The push that waits for a device: its headers and its payload, for whoever asks to see them.
+// The pending push of a device: its headers, and its payload on request.
 
 import { explain, Refusal, request } from "./api.js";
 import { el, fact, fill, link, setText } from "./dom.js";
