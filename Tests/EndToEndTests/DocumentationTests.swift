@@ -18,7 +18,7 @@ struct DocumentationTests {
         #expect(linted.output == "")
         #expect(linted.status == 0)
         let page = try ChildProcess.run("mandoc", ["-T", "ascii", "\(folder.folder.path)/man1/wakegate-push.1"])
-        // Without what makes letters bold on paper.
+        // Remove the overstrikes that make letters bold on paper.
         let text = page.output.replacing(#/.\x08/#, with: "")
         #expect(text.contains("WAKEGATE-PUSH(1)"))
         #expect(text.contains("--topic TOPIC\n"))

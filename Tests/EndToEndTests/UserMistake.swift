@@ -1,19 +1,19 @@
 import Foundation
 
-/// One thing that a person gets wrong, and what the program says to it.
+/// A mistake of a user, with the expected output of the program.
 struct UserMistake: Sendable {
     let what: String
-    /// Variables, then the words behind `wakegate`; names in braces are filled in by the scene.
+    /// The environment variables and the words after `wakegate`; names in braces are filled in by the scene.
     let variables: [String]
     let line: [String]
     let status: Int32
-    /// Each stands in the output or on standard error: a whole line, or with `...` at an end a part of one.
+    /// The expected parts of the output or of standard error: whole lines, or parts of lines with `...` at an end.
     let says: [String]
-    /// Whether `says` is all that is printed.
+    /// True if `says` is the complete output.
     let isAll: Bool
 
-    /// Reads sessions: behind `#` the mistake and the exit status, behind `$` the command line, in which `~` stands for
-    /// a space within a word, then the lines that are printed, `...` where there are more.
+    /// Parses sessions: after `#` the mistake and the exit status, after `$` the command line, in which `~` stands for
+    /// a space within a word, then the printed lines, with `...` for omitted ones.
     static func sessions(_ text: String) -> [UserMistake] {
         text.split(separator: "\n# ").map { session in
             let lines = session.split(separator: "\n").map(String.init)
@@ -35,7 +35,7 @@ struct UserMistake: Sendable {
 extension UserMistake {
     private static let silent = #"{"aps":{"content-available":1}}"#
 
-    /// Mistakes in the words themselves, and in the files that they name.
+    /// Mistakes in the arguments and in the files that they name.
     static let ofWords = Self.sessions(
         #"""
         # no command: 64
@@ -229,7 +229,7 @@ extension UserMistake {
         """#
     )
 
-    /// Mistakes that only a gateway knows of.
+    /// Mistakes that only a gateway can detect.
     static let ofGateways = Self.sessions(
         #"""
         # a device token that is none: 1

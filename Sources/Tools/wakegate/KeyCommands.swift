@@ -104,7 +104,7 @@ package enum KeyCommands {
         return 0
     }
 
-    /// Whether Apple could have given a team or a key that name: a token that names another is never found.
+    /// Returns true if Apple could have assigned this name to a team or key. Tokens with other names are never found.
     package static func isAppleName(_ text: String) -> Bool {
         text.utf8.count == 10 && text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x41 < 26 }
     }
@@ -123,7 +123,7 @@ package enum KeyCommands {
         return environment
     }
 
-    /// The folder that `--keys` or the configuration names.
+    /// Returns the directory named by `--keys` or by the configuration.
     private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> ProviderKeyFolder {
         if let path = parsed.text("--keys") { return ProviderKeyFolder(path) }
         guard let file = parsed.text("--config") else {

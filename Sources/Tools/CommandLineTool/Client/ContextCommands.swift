@@ -157,7 +157,7 @@ enum ContextCommands {
     }
 }
 
-/// One gateway as a context names it, with what is shown to it.
+/// A named gateway, with the credentials for it.
 struct GatewayContext: Codable, Hashable {
     var gateway: String?
     var admin: String?
@@ -167,7 +167,8 @@ struct GatewayContext: Codable, Hashable {
     var cert: String?
     var key: String?
 
-    /// The URL of a side. Where only one is known it stands for both, as the edge takes what workers may do.
+    /// Returns the URL of a side. Without an admin URL, the edge URL is used for both, because the edge accepts the
+    /// requests of workers.
     func url(_ side: GatewayLocation.Side, of name: String) throws(CommandFailure) -> String {
         switch side {
         case .admin: if let url = self.admin ?? self.gateway { return url }
@@ -177,24 +178,24 @@ struct GatewayContext: Codable, Hashable {
     }
 }
 
-/// The contexts of a person: `wakegate/contexts.json` below `$XDG_CONFIG_HOME`, for its owner alone.
+/// The contexts of a user: `wakegate/contexts.json` below `$XDG_CONFIG_HOME`, readable only by its owner.
 struct ContextFile: Codable, Hashable {
-    /// The most bytes of the file; thousands of contexts.
+    /// The maximum size of the file, in bytes: room for thousands of contexts.
     private static let bytesMax = 1 << 20
 
     var current: String?
     var contexts: [String: GatewayContext] = [:]
 
-    /// Where the file is; nil where nobody has a home.
+    /// Returns the path of the file; nil without a home directory.
     static func path(_ variables: [String: String]) -> String? {
-        // A relative path means nothing, by the specification of base directories.
+        // The XDG Base Directory Specification requires relative paths to be ignored.
         if let folder = variables["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
             return "\(folder)/wakegate/contexts.json"
         }
         return variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.config/wakegate/contexts.json" : nil }
     }
 
-    /// Reads the file; without one there are no contexts.
+    /// Reads the file. A missing file has no contexts.
     static func read(_ path: String) throws(CommandFailure) -> ContextFile {
         guard let status = try? FileSystem.status(path) else { return ContextFile() }
         guard status.permissions & 0o077 == 0 else {
@@ -213,7 +214,7 @@ struct ContextFile: Codable, Hashable {
         return file
     }
 
-    /// Writes the file whole, with mode 0600, so that no reader sees half of it.
+    /// Writes the file atomically, with mode 0600.
     func write(_ path: String) throws(CommandFailure) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -20,7 +20,7 @@ extension CommandDefinition {
 
 /// `wakegate health`.
 enum HealthCommand {
-    /// How long the answer may take, in milliseconds: less than a container's health check waits.
+    /// The timeout of the answer, in milliseconds, which is shorter than that of a container's health check.
     private static let timeoutMilliseconds = 4000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -66,17 +66,17 @@ enum BackupCommand {
         let location = try GatewayLocation(parsed, side: .admin)
         let body = Array("{\"name\":\(JSONText.quoted(parsed.arguments[0]))}".utf8)
         var request = location.request("POST", "/v1/backup", body: body)
-        // A large state takes its time.
+        // Copying a large state takes a long time.
         request.timeoutMilliseconds = nil
         let answer = try GatewayAnswer.object(try self.answer(request, location))
         Console.out("\(answer["path"]?.text ?? "")\n")
         return 0
     }
 
-    /// How often a gateway that copies is asked whether it is alive, and how long its answer may take, in milliseconds.
+    /// The liveness checks during a backup, in milliseconds: the interval between them, and their timeout.
     private static let probes: (interval: Int64, timeout: Int) = (5000, 15_000)
 
-    /// Waits for an answer for as long as the gateway is alive.
+    /// Waits for an answer as long as the gateway is alive.
     private static func answer(
         _ request: HTTPRequest,
         _ location: GatewayLocation
@@ -89,7 +89,7 @@ enum BackupCommand {
             while true {
                 for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
                     if id == copy { return try result.get() }
-                    // What it answers is of no interest.
+                    // Only the existence of an answer matters.
                     _ = try result.get()
                     probe = nil
                     probesAt = SystemClock.monotonic + self.probes.interval
@@ -130,7 +130,7 @@ package enum ReloadCommand {
         throw CommandFailure(.failed, "the old configuration stays in effect, as the new one has \(faults)")
     }
 
-    /// What has changed, one line a key.
+    /// Returns the changes, one line for each key.
     package static func text(_ answer: JSONValue) -> String {
         var lines = self.lines(answer["changed"], "changed")
         lines += self.lines(answer["needsRestart"], "needs a restart")
@@ -146,7 +146,7 @@ package enum ReloadCommand {
         }
     }
 
-    /// The faults of a refused configuration, as `serve --check` shows them; nil when that is not the answer.
+    /// Returns the faults of a refused configuration in the format of `serve --check`; nil for other answers.
     private static func faults(_ response: HTTPResponse) -> String? {
         guard response.status == 400, let answer = JSONValue(response.body),
             let faults = answer["faults"]?.elements, !faults.isEmpty
@@ -211,9 +211,9 @@ package enum TopicCommands {
         }
     }
 
-    /// The topics with their counts, for people.
+    /// Returns the topics and their counts as a table.
     ///
-    /// - Parameter answer: that of `/v1/topics`.
+    /// - Parameter answer: the answer of `/v1/topics`.
     package static func text(_ answer: JSONValue) -> String {
         let topics = answer["topics"]?.elements ?? []
         guard !topics.isEmpty else { return "no topics\n" }
@@ -259,7 +259,7 @@ extension CommandDefinition {
 /// `wakegate faults`.
 package enum FaultCommands {
     private static let path = "/v1/faults"
-    /// The most of a file that is read, in bytes; past what any gateway takes.
+    /// The maximum number of bytes to read from a file; more than any gateway accepts.
     private static let bytesMax = 4 << 20
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -282,7 +282,7 @@ package enum FaultCommands {
         return 0
     }
 
-    /// A line for each rule: its id, counts, and itself; a spent one is marked.
+    /// Returns a line for each rule: its id, its counts, and its text. Spent rules are marked.
     package static func table(_ answer: JSONValue) -> String {
         let rows = (answer["rules"]?.elements ?? []).map { rule in
             [
@@ -297,7 +297,7 @@ package enum FaultCommands {
 
     private static func count(_ value: JSONValue?) -> String { JSONNumber.text(of: value?.number ?? 0) }
 
-    /// A rule as one would write it, without quotes that JSON5 does not need: `when: {every: 3}, then: {stuck: true}`.
+    /// Returns a rule in JSON5 without unnecessary quotes: `when: {every: 3}, then: {stuck: true}`.
     private static func line(_ rule: JSONValue) -> String {
         let names = ["when", "then", "times"]
         return names.compactMap { name in rule[name].map { "\(name): \(self.written($0))" } }.joined(separator: ", ")

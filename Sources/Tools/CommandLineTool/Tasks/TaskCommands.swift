@@ -4,13 +4,13 @@ import Wire
 
 /// `wakegate task`.
 package enum TaskCommands {
-    /// The kinds that a list may be narrowed to.
+    /// The kinds by which a list can be filtered.
     package static let listedKinds = TaskSubmission.kinds + ["urlSession"]
     package static let states = ["waiting", "running"]
 
     static func submit(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
-        // Whoever ends the command while the task is being submitted has it cancelled, too.
+        // The wait starts before the submission, so that ending the command during the submission cancels the task.
         var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
         let isJSON = parsed.isSet("--json")
@@ -26,7 +26,8 @@ package enum TaskCommands {
 
     private static func waitSession(_ parsed: ParsedCommand) throws(CommandFailure) -> TaskWaitSession {
         let location = try GatewayLocation(parsed, side: .admin)
-        // Only operators are told how a task ends: whoever cannot ask is told before anything is submitted.
+        // Only the admin listener reports how a task ends. Check that the caller may use it before anything is
+        // submitted.
         let device = try location.answer(location.request("GET", self.devicePath(parsed)), with: location.client())
         guard device.status != 405 else {
             throw CommandFailure(
@@ -73,7 +74,7 @@ package enum TaskCommands {
                     : "ID is missing; name the task, or write --all for every task of the device"
             )
         }
-        // The gateway answers alike if there is no such task: a cancellation may be repeated.
+        // The gateway gives the same answer if there is no such task, because a cancellation may be repeated.
         let listed = try GatewayAnswer.object(try self.answer(parsed, "GET", self.tasksPath(parsed), nil))
         let running = (listed["running"]?.elements ?? []).filter { $0["kind"]?.text == "continued" }
         let tasks = (listed["waiting"]?.elements ?? []) + running
@@ -90,7 +91,7 @@ package enum TaskCommands {
         return 0
     }
 
-    /// Has a task go through what an operator makes up: `launch` or `expiration`.
+    /// Simulates an event of a task: `launch` or `expiration`.
     static func simulate(_ event: String, saying message: String) -> CommandDefinition.Run {
         { parsed throws(CommandFailure) in
             _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-\(event)", [])
@@ -109,9 +110,10 @@ package enum TaskCommands {
 
     // MARK: Requests
 
-    /// The path of a list, with what narrows it.
+    /// Returns the path of a list, with its filters.
     ///
-    /// - Throws: `badUsage` for words that are no kind or state, and for what one device's list cannot be narrowed to.
+    /// - Throws: `badUsage` for an unknown kind or state, and for a filter that the list of one device does not
+    ///   support.
     package static func listPath(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         _ = try TaskSubmission.word("--kind", of: parsed, among: self.listedKinds)
         _ = try TaskSubmission.word("--state", of: parsed, among: self.states)
@@ -140,7 +142,7 @@ package enum TaskCommands {
         "\(self.tasksPath(parsed))/\(URLPath.component(parsed.arguments[1]))"
     }
 
-    /// The answer to a request, which is good.
+    /// Sends a request and returns its successful answer.
     private static func answer(
         _ parsed: ParsedCommand,
         _ method: String,

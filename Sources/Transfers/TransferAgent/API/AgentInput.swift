@@ -1,9 +1,10 @@
 import HTTPClient
 import Wire
 
-/// What callers send, looked at member by member.
+/// Validates the requests of callers member by member.
 enum AgentInput {
-    /// Characters of a session's name. Clients take `.` and `..` for steps in a path.
+    /// Validates the name of a session. The names `.` and `..` are excluded, because clients treat them as relative
+    /// path segments.
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
@@ -34,7 +35,7 @@ enum AgentInput {
         APIError(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
     }
 
-    /// The longest time-out, in milliseconds: a year.
+    /// The maximum timeout, in milliseconds: 366 days.
     private static let timeoutMax: Int64 = 366 * 86_400_000
     private static let connectionsMax = 64
 
@@ -100,7 +101,7 @@ enum AgentInput {
     private static let headersMax = 100
     private static let headerBytesMax = 32_768
     private static let noteBytesMax = 1024
-    /// Fields that the agent writes by itself.
+    /// Header fields that the agent sets automatically.
     private static let ownHeaders: Set<String> = [
         "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer", "transfer-encoding",
         "upgrade",
@@ -153,7 +154,7 @@ enum AgentInput {
         return submission
     }
 
-    /// The milliseconds of a time-out of a transfer, which the body has in seconds.
+    /// Reads a timeout of a transfer. The body has it in seconds; the result is in milliseconds.
     private static func timeout(_ name: String, _ body: JSONValue) throws(APIError) -> Int64? {
         try self.member(name, body, "seconds, above 0, with three decimals at most") { value in
             guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
@@ -165,7 +166,7 @@ enum AgentInput {
         }
     }
 
-    /// A member that may be missing, or null.
+    /// Reads a member that may be missing or null.
     private static func member<Value>(
         _ name: String,
         _ body: JSONValue,
