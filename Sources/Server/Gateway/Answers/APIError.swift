@@ -187,7 +187,7 @@ extension APIError {
     package static let invalidToken = challenge(
         401,
         "InvalidToken",
-        "The field authorization is no bearer token of this gateway; send one that `wakegate token issue` made."
+        "The field authorization is not a bearer token of this gateway; send one that `wakegate token issue` made."
     )
     package static let expiredToken = challenge(
         401,

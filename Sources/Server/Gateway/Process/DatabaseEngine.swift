@@ -82,7 +82,7 @@ struct DatabaseEngine: Sendable {
         content.append(memoryOf: made.second.littleEndian)
         let kept = try SharedValue.find(StateExport.historyKeyName, orKeep: content.view.array, settings)
         guard kept.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
         return kept.withByteView { bytes in
             HashKey((UInt64(littleEndian: bytes.load(UInt64.self, at: 0)), UInt64(littleEndian: bytes.word(at: 8))))

@@ -164,7 +164,7 @@ package final class ServiceStatus: Sendable {
         case .taken: self.tellReady { $0.reload = "; has read its configuration again" }
         case .refused:
             self.tellReady {
-                $0.reload = "; the configuration it has read again is faulty, and the old one is in force"
+                $0.reload = "; the configuration it has read again is faulty, and the old one stays in effect"
             }
         }
     }

@@ -59,7 +59,7 @@ package struct ConfigurationLoader {
         guard !OrdinaryFile.isOther(path) else {
             let fault = ConfigurationFault(
                 key: path,
-                problem: "is no ordinary file",
+                problem: "is not a regular file",
                 remedy: "name a readable file with \(option)"
             )
             throw ConfigurationError(faults: [fault])
@@ -167,7 +167,7 @@ extension ConfigurationLoader {
         for assignment in self.topicAssignments {
             let topic = assignment.path[1]
             guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                self.fault("topics.\(topic)", "is no topic", "write a name such as com.example.app")
+                self.fault("topics.\(topic)", "is not a topic", "write a name such as com.example.app")
                 continue
             }
             guard !Self.isWebhook(assignment.path) else {

@@ -156,7 +156,7 @@ extension APIError {
     /// Returns the error for a configuration that cannot be used, with all its faults.
     package static func badConfiguration(_ error: ConfigurationError) -> APIError {
         let count = error.faults.count == 1 ? "a fault" : "\(error.faults.count) faults"
-        let message = "The configuration has \(count), and the old one is in force: \(error)"
+        let message = "The configuration has \(count), and the old one stays in effect: \(error)"
         var answer = APIError(400, "BadConfiguration", message)
         answer.faults = error.faults
         return answer

@@ -21,7 +21,7 @@ extension GatewayConfiguration {
         for (key, setting, example) in listeners {
             for address in setting.addresses {
                 if (try? ListenAddress.parse(address)) == nil {
-                    let problem = "\(address) is no address that can be listened on"
+                    let problem = "\(address) is not an address to listen on"
                     faults.append(ConfigurationFault(key: key, problem: problem, remedy: "set \(key): \"\(example)\""))
                     continue
                 }
@@ -53,10 +53,10 @@ extension GatewayConfiguration {
         let problem: String
         var remedy = "set \(key): \"\(example)\""
         if !self.asksForTokens {
-            problem = "this command asks nobody for proof"
+            problem = "this command does not authenticate its clients"
             remedy += ", or say with --network who may reach it"
         } else if key != "admin", self.providerKeysFolder == nil, self.clientCAFile == nil {
-            problem = "without providerKeys or tls.clientCA nobody asks providers for proof"
+            problem = "without providerKeys or tls.clientCA providers are not authenticated"
             remedy += ", or providerKeys: \"FOLDER\", or tls.clientCA: \"FILE\""
         } else if key != "edge", !self.isInsecure {
             problem = "tokens would cross the network in cleartext"
@@ -123,7 +123,7 @@ extension GatewayConfiguration {
     private func providerKeyFaults() -> [ConfigurationFault] {
         guard let folder = self.providerKeysFolder, (try? ProviderKeyFolder(folder).read()) == nil else { return [] }
         let isThere = FileSystem.exists(folder)
-        let problem = isThere ? "\(folder) is no folder that can be read" : "\(folder) is missing: no such folder"
+        let problem = isThere ? "\(folder) is not a readable folder" : "\(folder) is missing: no such folder"
         let remedy = "make it, or name the one that `wakegate key add` writes to"
         return [ConfigurationFault(key: "providerKeys", problem: problem, remedy: remedy)]
     }

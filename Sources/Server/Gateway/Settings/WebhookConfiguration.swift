@@ -195,11 +195,11 @@ struct WebhookFaults {
             return [self.fault("url", "is missing", "write an https URL")]
         }
         guard let url = HTTPURL(self.webhook.url) else {
-            return [self.fault("url", "is no URL of http or https", "write an https URL")]
+            return [self.fault("url", "is not a URL of http or https", "write an https URL")]
         }
         var faults: [ConfigurationFault] = []
         if url.port == 0 {
-            faults.append(self.fault("url", "names port 0, on which nobody listens", "write a port from 1 to 65535"))
+            faults.append(self.fault("url", "names port 0, on which no server listens", "write a port from 1 to 65535"))
         }
         guard url.hasPlainHost else {
             let remedy = "write an address, or a name of ASCII letters, digits and hyphens (xn-- for other alphabets)"
@@ -215,7 +215,7 @@ struct WebhookFaults {
             let remedy = "write https; http is for a receiver on this machine alone, with allowPrivate: true"
             faults.append(self.fault("url", problem, remedy))
         } else if let address = url.address, !self.webhook.reach(of: url).admits(address.scope) {
-            let problem = "\(address) is no public address (\(address.scope.rawValue))"
+            let problem = "\(address) is not a public address (\(address.scope.rawValue))"
             faults.append(self.fault("url", problem, "name a public host, or set allowPrivate: true"))
         }
         return faults
@@ -231,14 +231,14 @@ struct WebhookFaults {
         if (webhook.certificateFile == nil) != (webhook.privateKeyFile == nil) {
             let missing = webhook.certificateFile == nil ? "certificate" : "key"
             let other = webhook.certificateFile == nil ? "key" : "certificate"
-            faults.append(self.fault(missing, "is missing beside \(other)", "name a readable PEM file"))
+            faults.append(self.fault(missing, "is missing with \(other)", "name a readable PEM file"))
         }
         let files = [
             ("certificate", webhook.certificateFile), ("key", webhook.privateKeyFile),
             ("ca", webhook.certificateAuthorityFile),
         ]
         for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
-            faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
+            faults.append(self.fault(key, "\(path) is not a regular file", "name a readable PEM file"))
         }
         for case (let key, let path?) in files {
             guard let reason = FileSystem.unreadable(path) else { continue }

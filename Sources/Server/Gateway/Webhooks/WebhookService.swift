@@ -166,7 +166,7 @@ package struct Webhook {
     /// - Throws: `CredentialError` if the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
         guard let url = HTTPURL(configuration.url) else {
-            throw CredentialError(message: "topics.\(topic).webhook.url is no URL; write an https URL")
+            throw CredentialError(message: "topics.\(topic).webhook.url is not a URL; write an https URL")
         }
         self.topic = topic
         self.configuration = configuration

@@ -50,7 +50,7 @@ package enum WebhookVerdict: Hashable, Sendable {
             return .refused(cause: "it answered 200 with a body that is not UTF-8")
         }
         guard let object = try? JSONReader.read(text), case .object = object else {
-            return .refused(cause: "it answered 200 with a body that is no JSON object")
+            return .refused(cause: "it answered 200 with a body that is not a JSON object")
         }
         guard kind == .push else {
             guard case .bool(let isSuccess)? = object["success"] else {

@@ -170,8 +170,8 @@ package final class CertificateHolder {
     private static func cause(_ fault: CertificateTopics.Fault) -> String {
         switch fault {
         case .noTopic: "it names no topic; have one made with a topic as UID of its subject"
-        case .badSubject: "the UID of its subject is no topic; have one made with a topic there"
-        case .badList: "its extension \(Self.topicList) is no list of topics; have one made as Credentials.md shows"
+        case .badSubject: "the UID of its subject is not a topic; have one made with a topic there"
+        case .badList: "its extension \(Self.topicList) is not a list of topics; have one made as Credentials.md shows"
         }
     }
 }
@@ -249,7 +249,7 @@ package struct ClientTrustFiles: Sendable {
     /// The log message about revocation lists that are past their next update.
     var overdue: String {
         "\(self.revocations ?? "") holds a list whose next update is overdue; what it revokes stays revoked, and the "
-            + "next one is read as soon as it is there."
+            + "next one is read as soon as it exists."
     }
 }
 

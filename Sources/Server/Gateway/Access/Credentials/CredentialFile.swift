@@ -27,7 +27,7 @@ enum CredentialFile {
             )
         }
         guard !isPrivate || status.kind == .file else {
-            throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
+            throw CredentialError(message: "\(path) is not a regular file; replace it with one.")
         }
         guard !isPrivate || status.permissions & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
@@ -56,7 +56,7 @@ enum CredentialFile {
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: bytesMax + 1) } catch {
             throw self.error(path, "cannot be read", error)
         }
-        guard let bytes else { throw CredentialError(message: "\(path) is no ordinary file; put one in its place.") }
+        guard let bytes else { throw CredentialError(message: "\(path) is not a regular file; replace it with one.") }
         guard bytes.count <= bytesMax else {
             throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
         }
@@ -166,7 +166,7 @@ struct SecretFile {
         let digits = lines.first.map { $0.utf8.compactMap(\.hexDigitValue) } ?? []
         guard lines.count == 1, lines[0].utf8.count == 64, digits.count == 64 else {
             throw CredentialError(
-                message: "\(self.path) is no key; put back the one that was there, or remove it, \(self.removal)."
+                message: "\(self.path) is not a key; put back the one that was there, or remove it, \(self.removal)."
             )
         }
         return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

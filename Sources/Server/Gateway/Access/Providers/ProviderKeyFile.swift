@@ -44,7 +44,7 @@ package struct ProviderKeyFile: Sendable {
         }
         for topic in topics where !topic.withByteView({ Push.isTopic($0) }) {
             throw ProviderKeyError(
-                message: "\"\(topic)\" is no topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
+                message: "\"\(topic)\" is not a topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
             )
         }
         self.keyID = keyID
@@ -102,7 +102,7 @@ package struct ProviderKeyFile: Sendable {
     /// - Throws: `ProviderKeyError` if there is none.
     private static func environment(_ name: String) throws(ProviderKeyError) -> APNSEnvironment {
         guard let environment = APNSEnvironment(rawValue: name) else {
-            throw ProviderKeyError(message: "\"\(name)\" is no environment; write development or production.")
+            throw ProviderKeyError(message: "\"\(name)\" is not an environment; write development or production.")
         }
         return environment
     }

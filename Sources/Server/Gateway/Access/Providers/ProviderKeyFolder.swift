@@ -110,7 +110,7 @@ package struct ProviderKeyFolder: Sendable {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: self.path).sorted()
         } catch {
-            let problem = FileSystem.exists(self.path) ? "is no folder that can be read" : "is missing: no such folder"
+            let problem = FileSystem.exists(self.path) ? "is not a readable folder" : "is missing: no such folder"
             throw ProviderKeyError(message: "\(self.path) \(problem); name the folder that `wakegate key add` writes.")
         }
     }
@@ -120,7 +120,7 @@ package struct ProviderKeyFolder: Sendable {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
         guard status.kind == .file else {
-            throw ProviderKeyError(message: "\(file) is no ordinary file; name a key in PEM.")
+            throw ProviderKeyError(message: "\(file) is not a regular file; name a key in PEM.")
         }
         guard status.size <= ProviderKeyFile.bytesMax else {
             throw ProviderKeyError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")

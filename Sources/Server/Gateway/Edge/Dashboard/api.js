@@ -48,7 +48,7 @@ export async function request(method, path, body) {
   try {
     answer = text ? JSON.parse(text) : null;
   } catch {
-    throw new Refusal(response.status, { message: "The answer is no JSON; is this address a WakeGate gateway?" });
+    throw new Refusal(response.status, { message: "The answer is not JSON; is this address a WakeGate gateway?" });
   }
   if (!response.ok) throw new Refusal(response.status, answer);
   return answer;

@@ -88,7 +88,7 @@ class Card {
     this.isEnding = true;
     try {
       await request("DELETE", `/v1/devices/${this.device}/tasks/${encodeURIComponent(taskName(this.task))}`);
-      setText(this.outcome, "Cancelled; its worker is told.");
+      setText(this.outcome, "Cancelled; its worker is notified.");
     } catch (error) {
       setText(this.outcome, explain(error, "cancel tasks"));
       this.isEnding = false;

@@ -18,7 +18,7 @@ const actions = {
   cancel: {
     text: "Cancel", label: (name) => `Cancel ${name}`, method: "DELETE", route: "", done: (task) => {
       if (!isRunning(task)) return "was cancelled.";
-      return task.kind === "continued" ? "was cancelled, and its worker is told."
+      return task.kind === "continued" ? "was cancelled, and its worker is notified."
         : "was cancelled: it runs to its end, and is not launched again.";
     },
   },

@@ -13,8 +13,8 @@ const lookMilliseconds = 700;
 
 const dispositions = {
   launched: "A worker has it already.", scheduled: "It waits for its time.",
-  coalesced: "It was merged with a push that waits already.", discarded: "It was taken, and discarded at once.",
-  "no-wake": "It was taken, and wakes nobody: its payload has no content-available of 1.",
+  coalesced: "It was merged with a push that waits already.", discarded: "It was accepted, and discarded at once.",
+  "no-wake": "It was accepted, but causes no wake: its payload has no content-available of 1.",
 };
 
 // Builds the request body from the form's fields; throws an error that the user can fix.
@@ -23,7 +23,7 @@ function bodyOf({ topic, priority, collapseID, lifetime, payload }) {
   try {
     body.payload = JSON.parse(payload);
   } catch (error) {
-    throw new SyntaxError(`The payload is no JSON: ${error.message}.`);
+    throw new SyntaxError(`The payload is not JSON: ${error.message}.`);
   }
   if (topic.trim()) body.topic = topic.trim();
   if (collapseID.trim()) body.collapseID = collapseID.trim();

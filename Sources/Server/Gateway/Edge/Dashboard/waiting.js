@@ -53,7 +53,7 @@ export class WaitingPush {
       this.payload.hidden = false;
     } catch (error) {
       this.conceal();
-      this.say(error, "show what waits");
+      this.say(error, "show pending work");
     }
   }
 
@@ -65,7 +65,7 @@ export class WaitingPush {
       setText(this.outcome, dropped > 0 ? "The waiting push was dropped." : "Nothing waited any more.");
       this.heading.focus();
     } catch (error) {
-      this.say(error, "drop what waits");
+      this.say(error, "drop pending pushes");
     }
     this.drop.disabled = false;
     await this.refresh();

@@ -199,7 +199,7 @@ extension DeviceQuestion {
             }
         }
         guard self.order == .token || self.after == nil else {
-            throw APIError(400, "BadQuery", "after goes on in the order of tokens alone, not with sort=waiting.")
+            throw APIError(400, "BadQuery", "after continues a list in the order of tokens; omit sort=waiting.")
         }
     }
 }

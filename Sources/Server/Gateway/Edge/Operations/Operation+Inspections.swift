@@ -347,7 +347,7 @@ package struct EventQuery {
             case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
             case "before":
                 guard let place = EventPlace(parameter.value) else {
-                    throw APIError(400, "BadQuery", "before is the next of the answer that is gone on with.")
+                    throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
                 self.selection.before = place
             default: throw parameter.unknown(among: Self.parameters, "events take kind, limit and before")

@@ -148,7 +148,7 @@ struct TestPushBody {
         case nil: return nil
         case .string(let text)?: return text
         case .null?, .bool?, .number?, .array?, .object?:
-            throw Self.bad("\(name) is no string; send text, or leave it out.")
+            throw Self.bad("\(name) is not a string; send text, or leave it out.")
         }
     }
 

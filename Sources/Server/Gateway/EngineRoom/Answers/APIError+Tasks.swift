@@ -48,7 +48,7 @@ extension APIError {
     static let tooManySessions = APIError(
         409,
         "TooManySessions",
-        "Finished transfers of eight sessions wait on the device already; tell of this one once one was launched."
+        "Finished transfers of eight sessions wait on the device already; report this one when one was launched."
     )
     static let notContinued = APIError(
         409,

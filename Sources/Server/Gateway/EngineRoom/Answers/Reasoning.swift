@@ -87,7 +87,7 @@ extension Reasoning {
     private func pushHeld(_ held: [Hold]) -> String {
         switch held {
         case [.paused]:
-            "The topic \(self.device.topic) is paused, and nothing of it launches by itself: the push waits "
+            "The topic \(self.device.topic) is paused, and nothing of it launches on its own: the push waits "
                 + "until it is resumed (wakegate topic resume \(self.device.topic))."
         case [.priority]:
             "The push has priority 1, which never wakes a device: it launches once the device is active, or "

@@ -166,9 +166,10 @@ struct StoredGateway {
     /// Returns the error for workers that must authenticate although this folder has no `token.key`.
     static func workersWereAsked(_ folder: String) -> StoreError {
         StoreError(
-            message: "The workers of this state had to show who they are, and nobody would be asked: \(folder) has no "
+            message: "The workers of this state had to authenticate, and now none would have to: \(folder) has no "
                 + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "
-                + "`wakegate token issue` make another one, or set unaskedWorkers: true if nobody is to be asked."
+                + "`wakegate token issue` make another one, or set unaskedWorkers: true if workers need not "
+                + "authenticate."
         )
     }
 

@@ -133,8 +133,8 @@ package final class EventRecovery {
             let since = found.newest.map { " since \(self.time($0))" } ?? ""
             let next = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
             faults.append(
-                "the events of \(missing) records\(since) are missing from it, and the journal has them no more: it "
-                    + "goes on with \(next)"
+                "the events of \(missing) records\(since) are missing from it, and the journal no longer has them: it "
+                    + "continues at \(next)"
             )
         }
         return faults
@@ -143,10 +143,10 @@ package final class EventRecovery {
     /// Describes a history that has followed another journal.
     private func faultOfAnother(_ found: HistoryFound) -> String {
         let last = "record \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
-        if self.start.isFirst { return "the journal is new, and the history goes on to \(last), of another" }
+        if self.start.isFirst { return "the journal is new, and the history continues to \(last), of another" }
         let newest = self.newestBeforeBeginning
         let fault =
-            "it goes on to \(last), and the journal to \(newest): the journal is an older one, or another; what the "
+            "it continues to \(last), and the journal to \(newest): the journal is an older one, or another; what the "
             + "history has beyond it was undone"
         // An old history does not record where its numbering stopped.
         guard newest > 0, !found.positions.knowsNumbers(of: newest) else { return fault }

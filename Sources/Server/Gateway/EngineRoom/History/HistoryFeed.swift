@@ -191,7 +191,7 @@ package final class HistoryFeed {
         } else if self.anew.sequence != kept + 1 {
             self.onFault(
                 "the events behind record \(kept)" + (since.map { " and before \($0)" } ?? "")
-                    + " are missing from it, and the journal has them no more"
+                    + " are missing from it, and the journal no longer has them"
             )
         }
     }

@@ -47,7 +47,7 @@ package final class StateExport {
             try stored.take(key, content)
         }
         guard let clock = stored.clock else {
-            throw StoreError(message: "There is no gateway's state in \(folder). Name the folder of its `state`.")
+            throw StoreError(message: "No gateway's state is in \(folder). Name the folder of its `state`.")
         }
         self.store = store
         self.recovery = recovery
@@ -129,7 +129,7 @@ package final class StateExport {
     /// - Parameter content: the value that the other store keeps as the key of its history.
     package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
         guard content.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
         let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
         var lost: [HistoryEvent] = []
@@ -286,7 +286,7 @@ package final class StateLog {
         }
         if let cause = self.file.cause {
             throw StoreError(
-                message: "The delivery log cannot be read: \(cause). Import again; it goes on where it was."
+                message: "The delivery log cannot be read: \(cause). Import again; it continues where it stopped."
             )
         }
         return events

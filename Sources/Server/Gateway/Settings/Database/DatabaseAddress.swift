@@ -159,7 +159,7 @@ extension DatabaseAddress {
 extension DatabaseAddress.Fault {
     /// Nothing of the text is shown: if it cannot be parsed, it may contain a password anywhere.
     fileprivate static let noURI = Self(
-        problem: "is no address of a database",
+        problem: "is not the address of a database",
         remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
     )
 

@@ -85,14 +85,14 @@ extension FaultRuleReader {
         let known = APNSReason(rawValue: reason)
         guard let status = given ?? known?.status else {
             let near = NearestMatch.find(reason, in: APNSReason.allCases.map(\.rawValue))
-            let remedy = near.map { "did you mean \($0)?" } ?? "give a status beside a reason of your own"
-            if members["status"] == nil { self.fault(key, "is \"\(reason)\", which is no reason of APNs", remedy) }
+            let remedy = near.map { "did you mean \($0)?" } ?? "give a status with a reason of your own"
+            if members["status"] == nil { self.fault(key, "is \"\(reason)\", which is not a reason of APNs", remedy) }
             return nil
         }
         if known == nil {
             let near = NearestMatch.find(reason, in: APNSReason.allCases.map(\.rawValue))
             let question = near.map { "; did you mean \($0)?" } ?? "; clients may not know it"
-            self.warnings.append("\(key): \"\(reason)\" is no reason of APNs\(question)")
+            self.warnings.append("\(key): \"\(reason)\" is not a reason of APNs\(question)")
         } else if let usual = known?.status, usual != status {
             self.warnings.append("\(Self.join(path, "status")): APNs answers \(reason) with \(usual), not \(status)")
         }
@@ -123,7 +123,7 @@ extension FaultRuleReader {
             return nil
         }
         if APNSReason(rawValue: reason) == nil {
-            self.warnings.append("\(key): \"\(reason)\" is no reason of APNs; clients may not know it")
+            self.warnings.append("\(key): \"\(reason)\" is not a reason of APNs; clients may not know it")
         }
         var goAway = FaultGoAway(reason: reason)
         goAway.code = self.errorCode(members["code"], Self.join(path, "code")) ?? 0
