@@ -82,7 +82,7 @@ struct SubscriptionQueryTests {
         try query.withByteView { try SubscriptionQuery($0).request }
     }
 
-    /// The reason that a query is refused for; nil when it is not.
+    /// Returns the reason for which a query is refused; nil if it is accepted.
     private func refusal(_ query: String) -> String? {
         query.withByteView { query in
             do throws(APIError) {

@@ -15,7 +15,7 @@ struct ConfigurationFaultsTests {
         return configuration
     }
 
-    /// Holds what `wakegate dev` makes for itself, once for all of these tests.
+    /// The folder with the files that `wakegate dev` creates, made once for all of these tests.
     private static let folder: String = {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
         try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)

@@ -11,7 +11,7 @@ struct WebhookConfigurationTests {
         try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test", settings: settings)
     }
 
-    /// The faults of a webhook alone, without the name of its section.
+    /// Returns the faults of a webhook, without the name of its section.
     private static func faults(_ members: String) throws -> [String] {
         var configuration = try Self.load("{topics: {t: {webhook: \(members)}}}")
         configuration.edge = .off
@@ -233,11 +233,11 @@ struct WebhookConfigurationTests {
         #expect(unfit.count == 1 && unfit[0].hasPrefix(".certificate: does not fit: "))
     }
 
-    /// A file that may hold a secret; removed with the last reference.
+    /// A file for a secret; removed with the last reference.
     private final class Secret {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
 
-        /// - Parameter text: nil for no file at all.
+        /// - Parameter text: the contents; nil to create no file.
         init(_ text: String?, mode: Int) throws {
             guard let text else { return }
             try Data(text.utf8).write(to: URL(fileURLWithPath: self.path))

@@ -9,7 +9,7 @@ struct FaultRuleReaderTests {
         try FaultRuleReader.rules(Data(text.utf8), name: "faults.json5")
     }
 
-    /// The faults of one rule, a line each.
+    /// Returns the faults of one rule, one per line.
     private func faults(ofRule text: String) -> [String] {
         do throws(ConfigurationError) {
             _ = try FaultRuleReader.rule(Data(text.utf8), name: "the body")
