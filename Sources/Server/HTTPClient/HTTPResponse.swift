@@ -118,7 +118,7 @@ package struct HTTPClientError: Error, Hashable, Sendable, CustomStringConvertib
     /// The error for an answer without a length whose connection ended without the end of TLS.
     static let endlessTLS: HTTPClientError = {
         var error = HTTPClientError(.broken, "the connection was cut")
-        error.detail = "TLS did not end, and only its end would tell that all of the answer came"
+        error.detail = "TLS did not end, and only its end shows that the answer is complete"
         error.mayHaveArrived = true
         return error
     }()

@@ -370,7 +370,7 @@ package final class SeatWatch {
                 self.lostAt = nil
                 self.reason = nil
             case .answer(.number), .answer(.other):
-                self.unknown("what logind calls the IdleHint of seat0 is no boolean", now: now)
+                self.unknown("what logind calls the IdleHint of seat0 is not a boolean", now: now)
             case .answer(.error(let name)):
                 self.unknown("logind does not tell the IdleHint of seat0: \(name)", now: now)
             case .silence: self.unknown("logind does not answer, though its bus is there", now: now)

@@ -252,10 +252,10 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     package var reason: String {
         switch self.number {
         case ENOENT: "no such file"
-        case ENOTDIR: "no such file: a part of its path is no folder"
+        case ENOTDIR: "no such file: a part of its path is not a folder"
         case EACCES, EPERM: "permission denied"
         case EISDIR: "it is a folder"
-        case EMEDIUMTYPE: "it is no ordinary file, and nothing else is replaced"
+        case EMEDIUMTYPE: "it is not a regular file, and nothing else is replaced"
         case _: self.message
         }
     }

@@ -101,7 +101,7 @@ package enum Systemd {
             let name = unsafe names.flatMap { unsafe $0[index] }.map { unsafe String(cString: $0) } ?? ""
             guard wakegate_systemd_listens(descriptor) != 0, let address = self.address(descriptor) else {
                 throw ServiceManagerError(
-                    message: "\"\(name)\", which the service manager passed, is no stream socket that listens at an "
+                    message: "\"\(name)\", which the service manager passed, is not a stream socket that listens at an "
                         + "address or a path; use ListenStream=HOST:PORT or ListenStream=/PATH with Accept=no"
                 )
             }

@@ -51,7 +51,7 @@ package final class EngineRig {
         for (name, value) in parameters {
             guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &configuration.policy)
             else {
-                preconditionFailure("\(name) is no parameter that can be \(value)")
+                preconditionFailure("\(name) is not a parameter that can be \(value)")
             }
         }
         return configuration

@@ -52,7 +52,7 @@ enum ImportCommand {
             )
         }
         guard FileSystem.exists(CommandFile.absolute(from)) else {
-            throw CommandFailure(.failed, "there is no folder \(from); name the state folder with --from STATE")
+            throw CommandFailure(.failed, "the folder \(from) does not exist; name the state folder with --from STATE")
         }
         // Held until this process ends: no gateway starts on the folder meanwhile.
         let folder = try StateFolder(from)

@@ -27,7 +27,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
     ///   `sslmode=verify-full`. Options of a service file and the environment are checked when it is connected to.
     package init(_ text: String, isInsecureAllowed: Bool = false) throws(PostgresError) {
         guard Self.isAddress(text) else {
-            throw PostgresError(kind: .invalidAddress, message: "this is no address of a database")
+            throw PostgresError(kind: .invalidAddress, message: "this is not the address of a database")
         }
         guard let options = ConnectionOptions(parsing: text) else {
             throw PostgresError(kind: .invalidAddress, message: "libpq cannot read the address of the database")

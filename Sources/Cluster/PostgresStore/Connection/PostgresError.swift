@@ -127,7 +127,7 @@ extension PostgresError {
                     + "what is not a letter or digit in its parts with % (@ is %40)."
             case .insecure:
                 "Add sslmode=verify-full (and sslrootcert=FILE, unless the server's certificate is of a public "
-                    + "authority), or allow insecure connections where nobody else is on the network."
+                    + "authority), or allow insecure connections where no other machine is on the network."
             case .untrusted:
                 "See that sslrootcert names the authority of the server's certificate, and that the certificate is for "
                     + "the host as the address has it."
@@ -140,14 +140,14 @@ extension PostgresError {
                     + "pg_hba.conf lets it in from here."
             case .pool: "Name PostgreSQL itself in the address, with its own port (5432), and no connection pool."
             case .noDatabase: "Create the database (createdb), or name the right one."
-            case .uniqueViolation: "Somebody else wrote the same row first; read it and do it again."
+            case .uniqueViolation: "Another session wrote the same row first; read it and try again."
             case .deadlock, .serialization, .lockNotAvailable: "Others held the same rows; do it again."
             case .readOnly:
                 "The server is a standby or read-only: name all servers and add target_session_attrs=read-write."
             case .adminShutdown: "PostgreSQL stops or starts; the connection is made anew when it runs."
             case .idleTimeout: "The session was idle for too long, as when this process stood still; it begins anew."
-            case .cancelled: "Somebody or a time-out cancelled the statement; set no statement_timeout for this user."
-            case .diskFull: "Give PostgreSQL's disk more room; it goes on by itself then."
+            case .cancelled: "A user or a time-out cancelled the statement; set no statement_timeout for this user."
+            case .diskFull: "Free space on PostgreSQL's disk; the gateway then continues on its own."
             case .outOfMemory: "Give the machine of PostgreSQL more memory, or lower its work_mem."
             case .tooManyConnections: "Raise max_connections of PostgreSQL, or the user's connection limit."
             case .wrongSchema: "See that the schema is WakeGate's and of its version: run wakegate serve --check."
@@ -208,7 +208,7 @@ enum ConnectFailure {
     /// that answered.
     static func sum(of attempts: [PostgresError]) -> PostgresError {
         guard attempts.count != 1, let telling = attempts.first(where: { $0.kind != .unreachable }) ?? attempts.first
-        else { return attempts.first ?? PostgresError(kind: .unreachable, message: "there is no server to connect to") }
+        else { return attempts.first ?? PostgresError(kind: .unreachable, message: "the address names no server") }
         return PostgresError(
             kind: telling.kind,
             state: telling.state,

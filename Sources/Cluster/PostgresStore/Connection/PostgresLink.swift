@@ -175,7 +175,7 @@ package final class PostgresLink {
         // Nothing is sent yet. The effective options are known now, including those of a service file and the
         // environment.
         guard let options = ConnectionOptions(of: connection) else {
-            throw PostgresError(kind: .client, message: "there is no memory for a connection", server: self.tried)
+            throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
         for host in PostgresHost.list(in: options) { try self.address.check(host, options) }
         if connection.isBad { throw self.connectError }

@@ -87,13 +87,13 @@ private struct Seen {
 
     private mutating func takeHost(_ value: ByteView) throws(HTTP1Fault) {
         guard !self.hasHost else { throw .malformed("There is more than one Host.") }
-        guard value.isEmpty || Authority(value) != nil else { throw .malformed("Host is no host and port.") }
+        guard value.isEmpty || Authority(value) != nil else { throw .malformed("Host is not a host and port.") }
         self.hasHost = true
     }
 
     private mutating func takeLength(_ value: ByteView) throws(HTTP1Fault) {
         guard self.length == nil else { throw .malformed("There is more than one Content-Length.") }
-        guard let length = value.decimal else { throw .malformed("Content-Length is no number.") }
+        guard let length = value.decimal else { throw .malformed("Content-Length is not a number.") }
         self.length = length
     }
 
@@ -109,7 +109,7 @@ private struct Seen {
         }
         // If `chunked` is not the last coding or occurs twice, the end of the body is unknown.
         guard isWord, chunkedAt == 0 || chunkedAt == count else {
-            throw .malformed("Transfer-Encoding is no list of codings that ends with chunked.")
+            throw .malformed("Transfer-Encoding is not a list of codings that ends with chunked.")
         }
         throw .coding
     }

@@ -94,7 +94,7 @@ package final class EventLoop: @unchecked Sendable {
         guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken),
             self.busyPoll.add(self.poll, token: Self.pollToken)
         else {
-            throw TransportError(.system, "epoll: a loop could not be woken, as there is no memory for it.")
+            throw TransportError(.system, "epoll: a loop could not be woken: out of memory.")
         }
     }
 

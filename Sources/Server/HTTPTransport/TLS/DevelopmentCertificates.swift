@@ -136,7 +136,7 @@ package enum DevelopmentCertificates {
         do throws(SystemError) {
             if let opened = try OrdinaryFile.open(file) { return (try? opened.contents(bytesMax: .max)) ?? [] }
         } catch { return nil }
-        throw TransportError(.system, "\(file) is no ordinary file; move it away.")
+        throw TransportError(.system, "\(file) is not a regular file; move it away.")
     }
 
     private static func write(_ bytes: [UInt8], to file: String, mode: mode_t) throws(TransportError) {

@@ -28,7 +28,7 @@ package final class TLSContext: @unchecked Sendable {
     ) throws(TransportError) {
         for (code, file) in [(TransportError.Code.certificate, certificateChainFile), (.privateKey, privateKeyFile)]
         where OrdinaryFile.isOther(file) {
-            throw TransportError(code, "\(file) is no ordinary file; give one in PEM.")
+            throw TransportError(code, "\(file) is not a regular file; give one in PEM.")
         }
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else {
             throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")

@@ -26,7 +26,7 @@ package enum ProviderKey {
         } catch {
             throw TransportError(.privateKey, "\(file) cannot be read (\(error.reason)); \(remedy).")
         }
-        guard let bytes else { throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).") }
+        guard let bytes else { throw TransportError(.privateKey, "\(file) is not a regular file; \(remedy).") }
         guard bytes.count <= Self.fileBytesMax else {
             throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
         }

@@ -291,7 +291,7 @@ package final class HistoryFile: HistorySource {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
             guard let status = try? FileSystem.status(path) else { continue }
-            if status.kind != .file { return "\(path) is no ordinary file; move it away" }
+            if status.kind != .file { return "\(path) is not a regular file; move it away" }
             do throws(SystemError) {
                 _ = try OpenFile(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
             } catch {
@@ -476,7 +476,7 @@ package enum HistoryTrouble: Hashable, Sendable {
             "the history begins anew: \(reason); the old file is \(path)"
                 + (isInPlace ? ", in place of one that was set aside before" : "")
         case .cutOff(let found, let durable):
-            "the history was cut off or replaced while it was in use: it went on to record \(durable), and goes on to "
+            "the history was cut off or replaced while it was in use: it reached record \(durable), and now ends at "
                 + "\(found); what the journal kept is written again"
         case .failing(let reason): "the history cannot be kept for now: \(reason)"
         case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"

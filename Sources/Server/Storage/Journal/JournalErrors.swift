@@ -80,15 +80,15 @@ extension StoreError {
     init(foreignLog place: JournalPlace) {
         self.init(
             message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
-                + "that belongs to it, or move that one away and start once with --accept-loss to go on with what is "
-                + "in the file."
+                + "that belongs to it, or move that one away and start once with --accept-loss to continue with "
+                + "what is in the file."
         )
     }
 
     /// Reports a backup next to the log or the mark of another journal.
     init(mixed place: JournalPlace) {
         self.init(
-            message: "\(place.path) is a backup, and what lies beside it is of another journal. Move "
+            message: "\(place.path) is a backup, and the files next to it are of another journal. Move "
                 + "\(place.logPath) and \(place.markPath) away; the backup is whole without them."
         )
     }
@@ -97,7 +97,7 @@ extension StoreError {
     init(damaged path: String, _ fault: String) {
         self.init(
             message: "\(path) is damaged: \(fault). Start from a backup (`wakegate backup` makes them), or move the "
-                + "file and the ones beside it that begin with its name away, and start once with --accept-loss to "
+                + "file and the files next to it that begin with its name away, and start once with --accept-loss to "
                 + "begin with no state."
         )
     }
@@ -126,8 +126,8 @@ extension StoreLoss {
     var refusal: StoreError {
         StoreError(
             message: "\(self.file) is damaged: \(self.summary). Nothing was changed. Start from a backup (`wakegate "
-                + "backup` makes them), put back what is missing, or start once with --accept-loss to go on with what "
-                + "is there."
+                + "backup` makes them), put back what is missing, or start once with --accept-loss to continue with "
+                + "what is there."
         )
     }
 

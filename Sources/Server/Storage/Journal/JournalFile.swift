@@ -200,7 +200,7 @@ enum JournalFile {
                     + "version of WakeGate that wrote it, or a newer one."
             )
         }
-        guard format > 0 else { throw StoreError(damaged: path, "there is no format \(format)") }
+        guard format > 0 else { throw StoreError(damaged: path, "format \(format) does not exist") }
         guard format == self.format else {
             throw StoreError(
                 message: "\(path) has format \(format), and this build reads format \(self.format). Start commit "

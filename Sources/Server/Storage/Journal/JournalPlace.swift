@@ -86,11 +86,11 @@ enum JournalAccess {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
             if status.kind == .link {
                 throw StoreError(
-                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Put back the file "
-                        + "in its place."
+                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Replace the link "
+                        + "with the file."
                 )
             }
-            throw StoreError(message: "\(path) is no ordinary file. Move it away, or name another state folder.")
+            throw StoreError(message: "\(path) is not a regular file. Move it away, or name another state folder.")
         }
         guard place.name != place.path else { return }
         for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
@@ -102,7 +102,7 @@ enum JournalAccess {
         let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
         guard status == nil || status?.identity != other?.identity else { return }
         throw StoreError(
-            message: "\(path) lies beside a symbolic link, and is looked for beside the file it leads to, as "
+            message: "\(path) lies next to a symbolic link, and is looked for next to the file it leads to, as "
                 + "\(target). Put it back there if it belongs to that file, or move it away."
         )
     }

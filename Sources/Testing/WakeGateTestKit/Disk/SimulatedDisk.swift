@@ -78,7 +78,7 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C code has its 
         let number = Self.count.add(1, ordering: .relaxed).newValue
         self.vfsName = "simulated-disk-\(number)"
         guard let disk = unsafe wakegate_disk_make(self.vfsName, seed) else {
-            preconditionFailure("SQLite takes no file system layer of this name, or there is no memory")
+            preconditionFailure("SQLite refuses a file system layer of this name, or memory is short")
         }
         unsafe self.disk = disk
         self.count(.changes)

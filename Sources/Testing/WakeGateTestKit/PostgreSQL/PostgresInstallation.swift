@@ -20,7 +20,7 @@ struct PostgresInstallation: Sendable {
     private init() throws {
         let files = FileManager.default
         guard let programs = Self.folders.first(where: { files.isExecutableFile(atPath: "\($0)/initdb") }) else {
-            throw PostgresFailure(description: "there is no PostgreSQL 15 on this machine; run deploy/setup")
+            throw PostgresFailure(description: "PostgreSQL 15 is missing on this machine; run deploy/setup")
         }
         self.programs = programs
     }

@@ -95,7 +95,7 @@ package struct GatewayLocation: Sendable {
     /// Says what is missing of a client certificate and its key before libcurl says that there is a problem.
     private static func checkCertificate(_ sources: LocationSources) throws(CommandFailure) {
         guard let certificate = sources.certificate else {
-            guard sources.key == nil else { throw .usage("--cert is missing beside --key; write --cert FILE") }
+            guard sources.key == nil else { throw .usage("--key needs --cert; write --cert FILE") }
             return
         }
         guard !self.lacks("CERTIFICATE-----", certificate) else {
