@@ -39,7 +39,7 @@ package enum WhatIfCommand {
         return try parsed.show(try parsed.ask("POST", path, body: Array(body.utf8))) { self.text($0) }
     }
 
-    /// The JSON of the request; durations are in seconds.
+    /// Returns the JSON body of the request. Durations are in seconds.
     package static func body(_ settings: [String]) throws(CommandFailure) -> String {
         let members = try SimulateCommand.overrides(settings).map { key, value in
             let name = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
@@ -48,7 +48,7 @@ package enum WhatIfCommand {
         return "{\"policy\":{\(members.joined(separator: ","))}}"
     }
 
-    /// The outcomes side by side.
+    /// Returns the outcomes in adjacent columns.
     package static func text(_ answer: JSONValue) -> String {
         var outcomes = [("recorded", answer["recorded"]), ("own policy", answer["replayed"])]
         if answer["changes"]?.members.isEmpty == false { outcomes.append(("what if", answer["whatIf"])) }
