@@ -378,7 +378,7 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var sendsLaunchEvents: Bool?
     /// True if transfers may use a metered network. The default is true.
     public var allowsMetered: Bool?
-    /// True if transfers may use a network on which data is to be saved, as in Low Data Mode on iOS. The default is true.
+    /// True if transfers may use a network with data saving, as in Low Data Mode on iOS. The default is true.
     public var allowsConstrained: Bool?
     /// True if transfers continue after the app was force-quit on ``device``. The default is false: they wait until the
     /// app is used again. iOS cancels them.

@@ -159,7 +159,7 @@ struct RoomTimeTests {
         state.conditions.isConstrained = true
         self.rig.tell(state)
         self.rig.turn()
-        let why = "It begins no earlier than \(text). Besides: It waits for a network on which no data is to be saved."
+        let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
         #expect(try self.rig.shown(later)["why"]?.text == why)
         self.rig.tell(MachineState())
         self.rig.turn()

@@ -135,7 +135,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--constrained",
                 "yes|no",
-                "go over a network on which data is to be saved; default: yes",
+                "go over a network with data saving; default: yes",
                 words: yesOrNo
             ),
             OptionDefinition(

@@ -8,7 +8,7 @@ package struct TransferSession: Hashable, Sendable {
     /// True if the device is woken when the last transfer has ended.
     package var sendsLaunchEvents = true
     package var allowsMetered = true
-    /// True if transfers may use a network on which data is to be saved.
+    /// True if transfers may use a network with data saving.
     package var allowsConstrained = true
     /// True if transfers continue after the app was force-quit on the device.
     package var continuesAfterForceQuit = false
@@ -95,7 +95,7 @@ package struct TransferConditions: Hashable, Sendable {
     package var isHot = false
     /// True if the network is metered; nil if unknown.
     package var isMetered: Bool?
-    /// True if data is to be saved on the network; nil if unknown.
+    /// True if the network has data saving; nil if unknown.
     package var isConstrained: Bool?
     /// True if the machine has a network; nil if unknown.
     package var hasNetwork: Bool?
@@ -130,7 +130,7 @@ package enum TransferHold: String, CaseIterable, Sendable {
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
-        case .constrained: "It waits for a network on which no data is to be saved."
+        case .constrained: "It waits for a network without data saving."
         case .network: "The network is down; the transfer is tried again when it is up."
         case .earliestBegin: "It begins no earlier than \(moment ?? "it was asked to")."
         case .backoff: "The last attempt failed, and the next one begins \(moment.map { "at \($0)" } ?? "later")."

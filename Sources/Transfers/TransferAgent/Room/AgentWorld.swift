@@ -26,7 +26,7 @@ package protocol AgentWorld: AnyObject {
     /// Sends a report to the gateway once.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
 
-    /// Asks the gateway once whether the app was force-quit on a device. Reports nil if there is no answer.
+    /// Asks the gateway once whether the app was force-quit on a device. Reports nil if the gateway does not answer.
     func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void)
 
     /// Runs a blocking disk operation: calls `step` until it returns false, alternating with other operations.

@@ -4,7 +4,7 @@ import Wire
 
 /// The settings of an agent.
 package struct AgentSettings: Sendable {
-    /// The source of the information whether the network is metered, or data is to be saved on it.
+    /// The source of the information whether the network is metered, or has data saving.
     package enum Metered: String, CaseIterable, Sendable {
         /// The answer of NetworkManager. If it gives none, the network is neither.
         case auto
@@ -77,7 +77,7 @@ package struct AgentKey: Sendable {
         },
         .choice(
             "constrained",
-            "whether data is to be saved on the network; auto: if its connection was set to metered by hand",
+            "whether the network has data saving; auto: if its connection was set to metered by hand",
             "auto, yes or no"
         ) { $0.constrained = $1 },
         .text("trust", "the authorities that transfers trust instead of the system's", "the path of a PEM file") {

@@ -125,7 +125,7 @@ extension EngineWork {
         }
     }
 
-    /// The conditions of a device as they are now.
+    /// Returns the current conditions of a device.
     package static func conditions(of device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device throws(APIError) in
             let snapshot = reach.workspace.snapshot(try reach.registered(device))
