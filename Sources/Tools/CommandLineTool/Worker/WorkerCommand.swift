@@ -1,7 +1,7 @@
 import HTTPClient
 import Synchronization
-import WakeWorker
-package import Wire
+package import WakeWorker
+import Wire
 
 extension CommandDefinition {
     package static let worker = CommandDefinition(
