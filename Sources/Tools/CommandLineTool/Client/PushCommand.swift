@@ -16,10 +16,10 @@ extension CommandDefinition {
                 + " --topic com.example.app --priority 10",
             notes: [
                 """
-                The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1
-                when one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With
+                The exit status is 0 when every push causes a wake, now or later (launched, scheduled, coalesced), 1
+                when one was refused, and 2 when all were accepted but one causes none (no-wake, discarded). With
                 --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
-                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. Standard error
+                was discarded or causes no wake, and 1 when it was refused or has not ended in time. Standard error
                 says what to do about an answer. A payload that is not a JSON object is not sent; the exit status is 64.
                 """,
                 """
@@ -228,7 +228,7 @@ extension CommandDefinition {
               inFlight   its wake is on its way, or being handled
               completed  a worker handled it
               coalesced  a later push to the device took its place
-              noWake     it wakes nobody: it has no content-available
+              noWake     it causes no wake: it has no content-available
               expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
             """
         ],

@@ -159,7 +159,7 @@ extension CommandDefinition {
         notes: [
             """
             It shows what happens from now on. When the gateway goes away it follows again as soon as that is back;
-            what happens meanwhile is not shown. Whoever reads too slowly is told how many events were left out. SIGINT
+            events in between are not shown. A reader that is too slow gets the number of the omitted events. SIGINT
             or SIGTERM ends it with exit status 0. What happened before: wakegate stats --device TOKEN.
             """
         ],

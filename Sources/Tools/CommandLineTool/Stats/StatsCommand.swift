@@ -14,7 +14,7 @@ extension CommandDefinition {
         example: "wakegate stats --topic com.example.app --watch",
         notes: [
             """
-            --watch redraws in place, follows the terminal's size, and goes on when the gateway comes back; q or
+            --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or
             Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
             """
         ],
