@@ -132,8 +132,8 @@ struct CertificateTests {
                 try self.authority.issue(Self.subject, extensions: "extendedKeyUsage = serverAuth"),
                 "unsuitable certificate purpose"
             ), (try self.authority.issue("/CN=nothing"), "it names no topic"),
-            (try self.authority.issue("/UID=no topic"), "the UID of its subject is no topic"),
-            (try self.authority.issue(Self.subject, extensions: broken), "is no list of topics"),
+            (try self.authority.issue("/UID=no topic"), "the UID of its subject is not a topic"),
+            (try self.authority.issue(Self.subject, extensions: broken), "is not a list of topics"),
         ]
         for (certificate, cause) in cases {
             #expect(try self.heard(gateway, certificate) == Self.badCertificate, "\(cause)")
@@ -231,7 +231,7 @@ struct CertificateTests {
         let own = "tls.clientCA=\(self.authority.certificate)"
         for (settings, fault) in [
             (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (no such file); "),
-            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is no ordinary file; "),
+            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is not a regular file; "),
             (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
             (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),
             (

@@ -41,7 +41,7 @@ struct DocumentationTests {
         let isMade = unsafe mkfifo(page, 0o600) == 0
         #expect(isMade)
         let ended = try ChildProcess.run(RunningGateway.program, ["manual", folder.folder.path])
-        #expect(ended.status == 1 && ended.errors.contains("no ordinary file"), "\(ended.errors)")
+        #expect(ended.status == 1 && ended.errors.contains("not a regular file"), "\(ended.errors)")
         let type = try FileManager.default.attributesOfItem(atPath: page)[.type] as? FileAttributeType
         #expect(type != .typeRegular)
     }

@@ -224,7 +224,7 @@ struct FaultRouteTests {
         #expect(try faulty.gateway.wakegate("faults", "list").output == "no fault rules\n")
         let set = try faulty.gateway.wakegate("faults", "set", "next.json5")
         #expect(set.status == 0)
-        #expect(set.errors.contains("warning: rules[0].then.reason: \"Odd\" is no reason of APNs"))
+        #expect(set.errors.contains("warning: rules[0].then.reason: \"Odd\" is not a reason of APNs"))
         #expect(try [self.reason(faulty), self.reason(faulty), self.reason(faulty)] == ["200", "Odd", "200"])
         let list = try faulty.gateway.wakegate("faults", "list")
         #expect(

@@ -51,7 +51,7 @@ struct ReloadTests {
         #expect(answer.keys("faults") == keys)
         let command = try gateway.reload()
         #expect(command.status == 1)
-        #expect(command.errors.contains("the old configuration is in force"))
+        #expect(command.errors.contains("the old configuration stays in effect"))
         for key in keys { #expect(command.errors.contains("\n  \(key): "), "\(command.errors)") }
         try gateway.hangUp("reloadRefused")
         let log = gateway.served.process.errors

@@ -43,7 +43,7 @@ struct ServiceTests {
         func post() throws {
             _ = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "-X", "POST", "http://\(admin)/v1/reload"])
         }
-        let refused = "; the configuration it has read again is faulty, and the old one is in force"
+        let refused = "; the configuration it has read again is faulty, and the old one stays in effect"
         let taken = "; has read its configuration again"
         for (text, outcome, ask) in [
             ("{ policy: { launchInterval: 60 } }", taken, { try service.write("hangup") }),

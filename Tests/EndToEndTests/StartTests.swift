@@ -130,7 +130,7 @@ struct ProcessLimitTests {
         let certificates = ["--set", "tls.clientCA=\(folder.state.path)/ca.pem"]
         let ended = try folder.startInVain(["dev"] + (name == "ca.pem" ? certificates : []))
         #expect(ended.status == 1 || ended.status == 78, "\(ended.errors)")
-        #expect(ended.errors.contains("\(path) is no ordinary file"), "\(ended.errors)")
+        #expect(ended.errors.contains("\(path) is not a regular file"), "\(ended.errors)")
     }
 
     @Test("A pipe is no configuration")
@@ -139,7 +139,7 @@ struct ProcessLimitTests {
         let path = folder.folder.appendingPathComponent("wakegate.json5").path
         #expect(unsafe mkfifo(path, 0o600) == 0)
         let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", path])
-        #expect(ended.status == 78 && ended.errors.contains("\(path): is no ordinary file"), "\(ended.errors)")
+        #expect(ended.status == 78 && ended.errors.contains("\(path): is not a regular file"), "\(ended.errors)")
     }
 
     @Test("An index of the log that is cut while it is mapped ends in an error with a name, and loses nothing")

@@ -170,7 +170,7 @@ struct StateImportTests {
             ["import", "--from", empty.path, "--set", "store=\(address)"]
         )
         #expect(nothing.status == 1)
-        #expect(nothing.errors.contains("There is no gateway's state in"), "\(nothing.errors)")
+        #expect(nothing.errors.contains("No gateway's state is in"), "\(nothing.errors)")
 
         let sharing = try RunningGateway(["--set", "store=\(address)"])
         #expect(try sharing.push(self.tokens[0], topic: self.topic).status == 200)

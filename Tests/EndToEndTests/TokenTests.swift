@@ -226,9 +226,9 @@ struct TokenTests {
             (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
             (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
             (["revoke", "0123"], 64, "32 digits"),
-            (["revoke", String(repeating: "0", count: 32)], 1, "there is no token.key"),
-            (["issue", "--role", "worker", "--topic", "t"], 1, "there is no folder \(folder.state.path)"),
-            (["list"], 1, "there is no folder \(folder.state.path)"),
+            (["revoke", String(repeating: "0", count: 32)], 1, "token.key is missing"),
+            (["issue", "--role", "worker", "--topic", "t"], 1, "\(folder.state.path) does not exist"),
+            (["list"], 1, "\(folder.state.path) does not exist"),
         ] {
             let line = ["token"] + words + ["--state", folder.state.path]
             let ended = try ChildProcess.run(RunningGateway.program, line)

@@ -23,7 +23,7 @@ struct WorkerCommandTests {
         #expect(try worker.line() == "stopped")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "noData") == 1 }
         #expect(try gateway.stats().integer("wakes", "results", "expired") == 0)
-        try worker.says("is near; its command is told to stop")
+        try worker.says("is near; its command gets SIGTERM")
     }
 
     @Test("A command that asks for more time runs on past its first deadline, and its result counts")

@@ -84,7 +84,7 @@ struct WorkerCredentialTests {
         let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", pipe])
         let failed = try worker.wait(for: "failed")
         #expect(failed.text("code") == "badCredentials")
-        #expect(failed.text("message")?.contains("cannot be read, or is no file") == true)
+        #expect(failed.text("message")?.contains("cannot be read, or is not a file") == true)
         #expect(try worker.process.finish().status == 1)
     }
 

@@ -403,7 +403,7 @@ extension WakeWorker {
         if conditions.appState != nil { await self.takeAppState(path: path) }
         let response = try await self.caller.answer("PATCH", path, body)
         guard let object = JSONValue(object: response.body) else {
-            throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
+            throw WakeWorkerError(.badAnswer, "the gateway's answer is not a JSON object; check the gateway's version")
         }
         return DeviceConditions(object)
     }

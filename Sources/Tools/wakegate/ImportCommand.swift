@@ -52,7 +52,7 @@ enum ImportCommand {
             )
         }
         guard FileSystem.exists(CommandFile.absolute(from)) else {
-            throw CommandFailure(.failed, "there is no folder \(from); name the state folder with --from STATE")
+            throw CommandFailure(.failed, "the folder \(from) does not exist; name the state folder with --from STATE")
         }
         // The lock is held until this process ends, so no gateway starts on the directory during the import.
         let folder = try StateFolder(from)

@@ -65,7 +65,7 @@ package enum KeyCommands {
         for (option, what) in [("--team", "team"), ("--key-id", "key id")] {
             guard let name = parsed.text(option), !self.isAppleName(name) else { continue }
             throw .usage(
-                "\(option) is \"\(name)\"; a \(what) is 10 capital letters and digits, as Apple shows it beside the key"
+                "\(option) is \"\(name)\"; a \(what) is 10 capital letters and digits, shown next to the key"
             )
         }
         let folder = try self.folder(parsed)
@@ -92,7 +92,7 @@ package enum KeyCommands {
         let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
         for key in contents.keys { Console.out(self.line(key)) }
         if contents.keys.isEmpty {
-            Console.error("wakegate: there is no key, and no provider may push; see `wakegate key add --help`")
+            Console.error("wakegate: no key is stored, and no provider may push; see `wakegate key add --help`")
         }
         for fault in contents.faults { Console.error("wakegate: \(fault.message)") }
         return contents.faults.isEmpty ? 0 : 1

@@ -63,7 +63,7 @@ package struct ReadyCommands: Sendable {
             lines += [
                 "  # submit a background task for the device",
                 "  \(self.program) task submit\(options) \(Self.token) \(Self.task) --kind appRefresh",
-                "  # see what goes on\(self.dashboard)", "  \(self.program) stats\(options)",
+                "  # see what happens\(self.dashboard)", "  \(self.program) stats\(options)",
             ]
         }
         lines += self.hints
@@ -190,7 +190,7 @@ package struct StateFolder: Sendable {
         guard (try? file.status())?.kind == .file else {
             throw CommandFailure(
                 .failed,
-                "\(lockFile) is no ordinary file; remove it, or choose another folder with --state DIR"
+                "\(lockFile) is not a regular file; remove it, or choose another folder with --state DIR"
             )
         }
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -317,7 +317,7 @@ package struct StateFolder: Sendable {
 
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
         guard let status = try? FileSystem.status(path), status.kind == .folder else {
-            throw CommandFailure(.failed, "the state folder \(path) is no folder; choose another with --state DIR")
+            throw CommandFailure(.failed, "the state folder \(path) is not a folder; choose another with --state DIR")
         }
         guard status.owner == geteuid() || (admitsRoot && geteuid() == 0) else {
             throw CommandFailure(

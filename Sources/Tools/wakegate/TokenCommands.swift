@@ -31,7 +31,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--expires",
                 "TIME",
-                "how long it is good, such as 12h; default: \(TokenLifetime.standard)"
+                "its lifetime, such as 12h; default: \(TokenLifetime.standard)"
             ),
         ] + folderOptions,
         example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
@@ -98,7 +98,7 @@ enum TokenCommands {
         guard !parsed.isSet("--state") || FileSystem.exists(named) else {
             throw CommandFailure(
                 .failed,
-                "there is no folder \(named); name the state folder of a gateway, which makes it when it starts"
+                "the folder \(named) does not exist; name the state folder of a gateway, which makes it when it starts"
             )
         }
         let folder = try StateFolder.prepare(named, admitsRoot: true)
@@ -128,13 +128,13 @@ enum TokenCommands {
     static func revoke(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let id = parsed.arguments[0]
         guard BearerToken.isID(id) else {
-            throw .usage("\"\(id)\" is no token's id; write the 32 digits that `wakegate token issue` showed")
+            throw .usage("\"\(id)\" is not a token's id; write the 32 digits that `wakegate token issue` showed")
         }
         let folder = CommandFile.absolute(try self.folder(parsed))
         guard TokenKey.exists(in: folder) else {
             throw CommandFailure(
                 .failed,
-                "no token was issued from \(folder): there is no token.key; name the gateway's folder with --state DIR"
+                "no token was issued from \(folder): token.key is missing; name the gateway's folder with --state DIR"
             )
         }
         let prepared = try StateFolder.prepare(folder, admitsRoot: true)
@@ -230,7 +230,7 @@ enum TokenListCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = CommandFile.absolute(try TokenCommands.folder(parsed))
         guard FileSystem.exists(folder) else {
-            throw CommandFailure(.failed, "there is no folder \(folder); name the gateway's folder with --state DIR")
+            throw CommandFailure(.failed, "\(folder) does not exist; name the gateway's folder with --state DIR")
         }
         let rows: [Row]
         do throws(CredentialError) { rows = try self.rows(in: folder) } catch {

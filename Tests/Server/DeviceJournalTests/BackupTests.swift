@@ -14,7 +14,7 @@ struct BackupTests {
         let (journal, _) = try folder.open()
         let thread = try CheckpointThread(journal)
         defer { thread.stop() }
-        // Each commit writes its number to two devices, far apart, and one that only it writes.
+        // Each commit writes its number to two devices that are far apart, and to one that no other commit writes.
         func commit(_ number: Int) throws {
             let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
             let padding = Array(repeating: UInt8(number & 255), count: 1000)
@@ -64,7 +64,7 @@ struct BackupTests {
         #expect(throws: StoreError.self) {
             try JournalBackup.make(of: folder.path, to: folder.path("none/copy.sqlite"))
         }
-        // A link that leads nowhere is something, too.
+        // A dangling symbolic link also counts as an existing file.
         let link = folder.path("link.sqlite")
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.path("nowhere"))
         #expect(throws: StoreError.self) { try JournalBackup.make(of: folder.path, to: link) }
@@ -74,7 +74,7 @@ struct BackupTests {
         #expect(!folder.names.contains { $0.hasPrefix("second") })
     }
 
-    /// A journal with six commits, a backup of the first five, and a folder that holds that backup as its journal.
+    /// Returns a journal with six commits, a backup of the first five, and a folder with that backup as its journal.
     private static func restored() throws -> (original: JournalFolder, copy: JournalFolder) {
         let (original, copy) = (try JournalFolder(), try JournalFolder())
         let (journal, _) = try original.open()
@@ -170,7 +170,7 @@ struct BackupTests {
         }
     }
 
-    /// A backup on a thread of its own.
+    /// A backup on a separate thread.
     private final class Backup: Sendable {
         private let path: String
         private let copy: String

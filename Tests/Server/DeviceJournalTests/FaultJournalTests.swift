@@ -15,7 +15,7 @@ struct FaultJournalTests {
             "\(self.isLasting ? "lasting " : "")\(self.fault)\(self.isOld ? ", a file that was there" : "")"
         }
 
-        /// What has to happen at least once, or the test has proven little.
+        /// The outcomes that must each occur at least once for the test to be meaningful.
         var outcomes: [FaultTrial.Count] {
             let ordinary: [FaultTrial.Count] = [.beginningFailed, .compacted, .checkpointed]
             return switch self.fault {
@@ -29,7 +29,7 @@ struct FaultJournalTests {
 
         static let all = SimulatedDisk.Fault.allCases.flatMap { fault in
             [false, true].flatMap { isOld in
-                // There is but one death.
+                // A process can only die once.
                 [false, true].filter { !$0 || (fault != .kill && fault != .powerLoss) }.map { isLasting in
                     Kind(fault: fault, isLasting: isLasting, isOld: isOld)
                 }
@@ -37,7 +37,7 @@ struct FaultJournalTests {
         }
     }
 
-    /// More seeds than the one that `swift test` has time for, from the environment.
+    /// The number of seeds from the environment; `swift test` uses only one.
     private static let seeds = ProcessInfo.processInfo.environment["WAKEGATE_FAULT_SEEDS"].flatMap(Int.init) ?? 1
 
     @Test(
@@ -66,7 +66,7 @@ struct FaultJournalTests {
             }
         }
         #expect(wrongs.isEmpty, "\(wrongs.count): \(wrongs.prefix(3).joined(separator: "\n"))")
-        // A disk without room only refuses what makes a file grow, and an old log has its room.
+        // A full disk only refuses writes that extend a file, and an old log has room.
         #expect(operations > (kind.fault == .noSpace ? 1 : 10))
         let missing = kind.outcomes.filter { counts[$0] == nil }
         #expect(missing.isEmpty, "what never happened proves nothing")
@@ -79,7 +79,7 @@ struct FaultJournalTests {
         for number in 0... {
             var metFault = false
             for second in 0... {
-                // An exact disk, on which a sync that failed has written nothing.
+                // An exact disk, on which a failed sync has written nothing.
                 let seed = UInt64(number % 3) * 2
                 var trial = FaultTrial(
                     .failedSync,
@@ -199,7 +199,7 @@ struct FaultStoreTests {
 
 @Suite("A start that accepts a loss, and is cut off", .timeLimit(.minutes(15)))
 struct AcceptedLossDeathTests {
-    /// The last operations of such a start, in which what is lost was given up already.
+    /// The number of last operations of a start in which the lost data has already been given up.
     private static let lastOperations = 4
 
     private func begin(_ disk: SimulatedDisk, acceptsLoss: Bool) throws -> StoreLoss? {
@@ -215,7 +215,7 @@ struct AcceptedLossDeathTests {
         return try journal.beginTellingLoss()
     }
 
-    /// A journal of six commits whose log cannot be read; the first three are in the file, or none.
+    /// Creates a journal of six commits whose log cannot be read. The first three, or none, are in the file.
     private func makeLoss(_ disk: SimulatedDisk, isCopied: Bool) throws {
         let subject = try FaultSubject(disk)
         _ = try subject.store.loadAll()

@@ -63,7 +63,7 @@ struct FileWatchTests {
         let rest = end == "-wal" ? "-mark" : "-wal"
         try FileManager.default.createSymbolicLink(atPath: folder.path, withDestinationPath: other.path)
         let message = try #require(try folder.refusal())
-        #expect(message.hasPrefix("\(folder.path)\(rest) lies beside a symbolic link"), "\(message)")
+        #expect(message.hasPrefix("\(folder.path)\(rest) lies next to a symbolic link"), "\(message)")
         #expect(message.contains("\(other.path)\(rest). Put it back there"), "\(message)")
         try FileManager.default.moveItem(atPath: folder.path + rest, toPath: other.path + rest)
         #expect(try folder.open().1 == [.device(1): [1]])
@@ -78,7 +78,7 @@ struct FileWatchTests {
         try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
         let message = try #require(try folder.refusal())
         #expect(message.hasPrefix("\(folder.path)\(end) is a symbolic link"), "\(message)")
-        #expect(message.contains("Put back the file in its place."), "\(message)")
+        #expect(message.contains("Replace the link with the file."), "\(message)")
     }
 
     @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
@@ -104,7 +104,7 @@ struct FileWatchTests {
             try journal.load { _, _ in }
             return try journal.beginTellingLoss()
         }
-        // One that was made and not written is no trace.
+        // An empty file does not count as a history.
         try Data().write(to: URL(filePath: follower))
         #expect(try begin() == nil)
         try Data([1]).write(to: URL(filePath: follower))
@@ -126,7 +126,7 @@ struct FileWatchTests {
         let folder = try JournalFolder()
         let other = try JournalFolder()
         for device in 0..<5 {
-            // Begun again, it has what it had in the file.
+            // Each reopening moves the previous commits from the log into the file.
             let (journal, _) = try folder.open()
             try journal.commit([(.device(device), [1])])
         }

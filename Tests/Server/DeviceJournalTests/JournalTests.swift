@@ -60,7 +60,7 @@ struct JournalTests {
         var random = SeededGenerator(seed: seed)
         let folder = try JournalFolder()
         var limits = JournalLimits()
-        // Small bounds, so that rows, compaction, checkpoints and new logs come often.
+        // Low limits, so that rows, compaction, checkpoints and new logs happen often.
         limits.rowBytesMax = random.number(in: 300...6000)
         limits.compactionFloorBytes = random.number(in: 0...50_000)
         limits.checkpointPages = random.number(in: 4...40)

@@ -8,9 +8,9 @@ import WakeGateTestKit
 struct LogDamageTests {
     private static let commits = 6
 
-    /// A journal whose commits all lie in its log still, as a killed process leaves it.
+    /// Returns a journal whose commits are all still in its log, as after a kill.
     ///
-    /// - Parameter marked: the commits that its mark knows of, as a loss of power may leave it.
+    /// - Parameter marked: the number of commits recorded in its mark, which may be lower after a power loss.
     private static func folder(marked: Int = Self.commits) throws -> JournalFolder {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -23,7 +23,7 @@ struct LogDamageTests {
         return folder
     }
 
-    /// The log with `change` made, in a folder of its own with the file and the mark beside it.
+    /// Returns a copy of the folder, with the file, the mark, and the log changed by `change`.
     private static func changed(_ folder: JournalFolder, _ change: (inout Data) -> Void) throws -> JournalFolder {
         let copy = try JournalFolder()
         try FileManager.default.copyItem(atPath: folder.path, toPath: copy.path)
@@ -67,7 +67,7 @@ struct LogDamageTests {
     func copiedByHand(marked: Int) throws {
         let folder = try Self.folder(marked: marked)
         do {
-            // Closed last, it does as the shell of SQLite does.
+            // The shell of SQLite also closes last.
             let database = try SQLiteDatabase(path: folder.path, mode: .readWrite)
             _ = try database.integer("SELECT count(*) FROM rows")
         }
@@ -116,7 +116,7 @@ struct LogDamageTests {
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)
         let copy = try Self.changed(folder) { log in
-            // The last frame, with the end of its commit in the header, came through; the page did not.
+            // The last frame, whose header marks the end of the commit, was written; its page was not.
             let end = log.count
             log.replaceSubrange(end - 16_384 + Int(seed) * 100..<end, with: Data(count: 16_384 - Int(seed) * 100))
         }

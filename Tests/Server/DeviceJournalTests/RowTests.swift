@@ -8,7 +8,7 @@ import Wire
 /// Commit 50ad6a39 took over journals of format 1 and left their rows unchanged until compaction.
 @Suite("Rows of version 1 in a journal of format 2")
 struct FormerRowTests {
-    /// Returns a journal whose first 20 rows have version 1, and what it holds.
+    /// Returns a journal whose first 20 rows have version 1, and its records.
     private static func folder() throws -> (folder: JournalFolder, records: [RecordKey: [UInt8]]) {
         let folder = try JournalFolder()
         do {

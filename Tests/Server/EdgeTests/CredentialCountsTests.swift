@@ -5,7 +5,7 @@ import Wire
 
 @Suite("What connections and streams count under", .timeLimit(.minutes(15)))
 struct CredentialCountsTests {
-    /// The counts of two loops, which know together how many there are.
+    /// The counts of two loops, which share their totals.
     private struct Loops {
         let tally = LimitTally<GatewayCountedLimit>()
         let rates: CredentialRates
@@ -32,7 +32,7 @@ struct CredentialCountsTests {
 
     private func token(_ id: String) -> BearerToken { BearerToken(id: id, role: .worker, topics: [], expiresAt: 0) }
 
-    /// The reason with which a connection that shows a token is refused; nil when it is not.
+    /// Returns the reason for which a connection that shows a token is refused; nil if it is accepted.
     private func refusal(_ counts: CredentialCounts, _ id: String, on index: UInt32) -> String? {
         do {
             try counts.count(self.token(id), on: self.connection(index))
@@ -107,7 +107,7 @@ struct CredentialCountsTests {
         #expect(throws: (any Error).self) { try loops.one.count(streams[0], of: holder) }
     }
 
-    /// The bound that a request is refused for; nil when it is not.
+    /// Returns the limit for which a request is refused; nil if it is accepted.
     private func refusal(_ counts: CredentialCounts, _ rate: CredentialRate, _ id: String, at now: Int64) -> String? {
         do {
             try counts.count(rate, of: .credential(.bearerToken(id)), now: now)

@@ -4,7 +4,7 @@ import Wire
 
 @Suite("Which operation a request comes to")
 struct OperationTableTests {
-    /// The name of what is found and its parameter, the methods that are allowed, or nil.
+    /// Returns the name of the operation with its parameter, or the allowed methods, or nil.
     private func match(_ method: String, _ path: String, _ role: ListenerRole) -> String? {
         method.withByteView { method in
             path.withByteView { path in
@@ -109,7 +109,7 @@ struct OperationTableTests {
             }
         }
         #expect(!Operation.isOfProviders(path: ByteView("/3/device/ab"), on: .admin))
-        // What the provider API's own check says of a request is what the table says.
+        // The provider API's check of a path agrees with the table.
         for (method, path) in [("POST", "/3/device/ab"), ("GET", "/3/device/ab"), ("POST", "/3/devices/ab")] {
             let found = self.match(method, path, .edge)
             let checked = method.withByteView { method in
@@ -130,7 +130,7 @@ struct OperationTableTests {
 
 @Suite("Whom each operation is for", .timeLimit(.minutes(15)))
 struct DeclaredAccessTests {
-    /// Every operation: who may ask, what they must reach, and what becomes of it once the store has failed.
+    /// Every operation, with the required role and scope, and its handling after a failure of the store.
     private static let declared = """
         addFaultRule operator everyTopic answered
         alive operator nothing answered
@@ -202,7 +202,7 @@ struct DeclaredAccessTests {
 
 @Suite("An operation that does not exist")
 struct MadeUpOperationTests {
-    /// All that adding an operation takes besides a place in `openapi.json`.
+    /// The only declaration that a new operation needs, apart from its entry in `openapi.json`.
     private static let applaud = Operation(
         "applaud",
         .put,
@@ -262,7 +262,7 @@ struct MadeUpOperationTests {
 
 @Suite("Who may ask for what")
 struct AuthorizationTests {
-    /// An operation with this rule, which is served everywhere.
+    /// Returns an operation with this rule on every listener.
     private func operation(_ role: AccessRule.Role, _ scope: AccessRule.Scope) -> Operation {
         Operation(
             "made-up",
@@ -276,8 +276,8 @@ struct AuthorizationTests {
         ) { _ in .asked(.statistics) }
     }
 
-    /// What each caller gets: nobody, nonsense, a worker of another topic, a worker, an operator of the topic, an
-    /// operator of all.
+    /// Returns the answers to each caller: without a token, with an invalid one, a worker of another topic, a worker,
+    /// an operator of the topic, and an operator of all topics.
     private func answers(
         _ role: AccessRule.Role,
         _ scope: AccessRule.Scope,
@@ -302,7 +302,7 @@ struct AuthorizationTests {
         #expect(try self.answers(.worker, .nothing, on: listener) == ["401", "401", "200", "200", "200", "200"])
         let ofTopic = try self.answers(.worker, .topicInPath, on: listener)
         #expect(ofTopic == ["401", "401", "403", "200", "200", "200"])
-        // The engine knows whose it is.
+        // Only the engine knows the topic.
         let ofSubject = try self.answers(.worker, .topicOfSubject, on: listener)
         #expect(ofSubject == ["401", "401", "200", "200", "200", "200"])
         #expect(try self.answers(.worker, .everyTopic, on: listener) == ["401", "401", "403", "403", "403", "200"])

@@ -1,7 +1,7 @@
 import Gateway
 import Testing
 
-/// What is read of a request before the engine is asked: its path, its query and its body.
+/// The parts of a request that are parsed before the engine is involved: path, query and body.
 @Suite("Faults of requests", .timeLimit(.minutes(15)))
 struct RequestFaultTests {
     private static let device = "/v1/devices/" + String(repeating: "a1", count: 32)

@@ -12,7 +12,7 @@ struct TaskOperationTests {
         try OperationDesk().serve(request, isLocal: true, body: body)
     }
 
-    /// The request that a body is read as; nil when it is refused.
+    /// Returns the request that a body contains; nil if it is refused.
     private func submitted(_ body: String) throws -> TaskRequest? {
         guard try self.served("POST \(Self.device)/tasks", body).asked != nil else { return nil }
         return try body.withByteView { try TaskRequest(try RequestBody.object($0, reason: "BadTaskRequest")) }
@@ -172,7 +172,7 @@ struct TaskOperationTests {
             try FinishedTransfers(try RequestBody.object($0, reason: "BadSession"), session: "up")
         }
         #expect(read == FinishedTransfers(session: "up", count: 100_000, id: "é"))
-        // Whoever names one request in a query does not cancel all of them.
+        // A caller who names one request in the query must not cancel all of them.
         #expect(try self.served("DELETE \(Self.device)/tasks?identifier=a").refusal == "400 BadQuery")
         #expect(try self.served("DELETE \(Self.device)/tasks/a%20b").refusal == "400 BadTaskRequest")
         #expect(try self.served("DELETE /v1/devices/x/tasks/a").refusal == "400 BadDeviceToken")
@@ -220,7 +220,7 @@ struct TaskOperationTests {
         #expect(report(#"{"result": "noData"}"#) == .push(.noData))
         #expect(report(#"{"success": true}"#) == .task(.success))
         #expect(report(#"{"success": false}"#) == .task(.failure))
-        // As workers write it, and one byte off.
+        // The form that workers write, and variants with one byte changed.
         for result in FetchResult.allCases {
             #expect(report("{\"result\":\"\(result.rawValue)\"}") == .push(result))
             #expect(report("{\"result\":\"\(result.rawValue)s\"}") == nil)
@@ -278,7 +278,7 @@ struct TaskOperationTests {
                 #"{"completed":1,"total":2}}"#, #"{"completed":1 "total":2}"#, #"{"completed":1,"total":2,"title":"a}"#,
                 "{\"completed\":1,\"total\":2,\"title\":\"a\tb\"}", #"{"completed" 1,"total":2}"#, "{}", "{", "", "[]",
             ]
-        // A line feed in front is JSON, too, and has the body taken apart.
+        // With a leading line feed, the body is still JSON, but goes to the general parser.
         for body in bodies { #expect(meaning(body) == meaning("\n" + body), "\(body)") }
         #expect(meaning(bodies[2]).contains("completed: 7"), "counts are understood at all")
     }

@@ -11,7 +11,7 @@ import Wire
 struct EngineOutboxTests {
     private let mailbox = Mailbox<CommandBatch>()
 
-    /// How many answers are due to what was handed over since the last call; nil when nothing was.
+    /// Returns the number of answers due for the batch handed over since the last call; nil if there was none.
     private func taken() -> Int? {
         var batch = CommandBatch()
         _ = self.mailbox.take(into: &batch, waitingAtMost: 0)
@@ -76,7 +76,7 @@ struct EngineOutboxTests {
             count += pushes
             return isHere && steps.withLock { $0.dropFirst(before) } == [pushes]
         }
-        // The thread is at work now and then, and does what is left for it.
+        // The thread is sometimes running, and then takes the batch itself.
         while !isStepped(3) {}
         while !isStepped(256) {}
         while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
@@ -133,14 +133,14 @@ struct PushRoomTests {
     static let short = PushRoom.shortPauseNanosecondsMax
     static let long = PushRoom.shortPauseNanosecondsMax + 1
 
-    /// A room beside a quiet topic's push that came at 0.
+    /// A room after a quiet topic's push that arrived at 0.
     private static func besideQuiet(most: Int) -> PushRoom {
         var room = PushRoom(most: most)
         room.quietPushCame(now: 0)
         return room
     }
 
-    /// Has the room filled, at 0 unless it is another moment, and pauses follow.
+    /// Fills the room, at 0 unless another time is given, so that pauses follow.
     private func pause(_ room: inout PushRoom, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
         for number in 0..<Int64(times) {
             room.paused(withRoomFor: room.count(now: now), now: number * 1_000_000_000)
@@ -226,7 +226,7 @@ struct PushRoomTests {
 
 @Suite("The streams of those who follow what happens", .timeLimit(.minutes(15)))
 struct EventFeedTests {
-    /// What a stream was told so far.
+    /// Returns the reports on a stream so far.
     private func news(_ loop: ServedLoop, _ stream: HTTPRequestID) throws -> [LiveNews] {
         var parser = ServerSentEventParser(bytesMax: 1 << 20)
         return try parser.received(loop.answers[stream]?.body ?? []).compactMap {

@@ -95,7 +95,7 @@ struct DatabaseAddressTests {
         let service = "postgresql:///?service=w&target_session_attrs=primary&application_name=x"
         #expect(try self.load("store=\(service)").databaseConnectionString == "\(service)&sslmode=verify-full")
         #expect(try self.load("store=\(service)&sslmode=verify-full").databaseConnectionString.map(\.count) != nil)
-        // PGHOST may name a server where the address names none.
+        // PGHOST may name a server if the address names none.
         let unnamed = try #require(try self.load("store=postgresql:///w").databaseConnectionString)
         #expect(unnamed.contains("sslmode=verify-full"))
         #expect(try self.load("store=sqlite").databaseConnectionString == nil)

@@ -9,7 +9,7 @@ import Wire
 
 @Suite("The log", .timeLimit(.minutes(15)))
 struct LogTests {
-    /// Keeps what is written, or holds its writer up until it is let go.
+    /// Keeps the written lines, or blocks its writer while it is on hold.
     private final class Sink: LogSink, @unchecked Sendable {
         private let condition = NSCondition()
         private var taken: [LogLine] = []
@@ -97,7 +97,7 @@ struct LogTests {
         func limit(_ name: String) -> LogLine { self.line(.limitMet, ["limit": name]) }
         let written = (0..<250).map { throttle.admit(limit("a"), now: 1000 + $0) }
         #expect(written == (0..<250).map { $0 < LogThrottle.linesMax })
-        // Other causes have lines of their own.
+        // Other causes are logged separately.
         let others = [limit("b"), self.line(.history)].map { throttle.admit($0, now: 1300) }
         #expect(others == [true, true])
         #expect(throttle.nextDue == 11_000)
@@ -172,7 +172,7 @@ struct LogTests {
         log.close(withinSeconds: 60)
         let written = sink.lines.count { $0.event == .reloaded }
         let lost = sink.lines.compactMap { $0.event == .logLinesLost ? Int($0.fields["lines"] ?? "") : nil }
-        // Besides those that wait the writer holds at most as many.
+        // In addition to the waiting lines, the writer holds at most as many.
         #expect((GatewayLog.linesMax...GatewayLog.linesMax * 2).contains(written), "\(written)")
         #expect(lost.reduce(0, +) == count - written, "each line was written, or counted as not")
     }
@@ -184,7 +184,7 @@ struct LogTests {
         let log = GatewayLog(level: .info, format: .text, sink: sink)
         for _ in 0..<3 { log.write(.history) }
         let limit = ContinuousClock.now + .seconds(60)
-        // The three are lost, with those that find no room before the next ones are written.
+        // The three lines are lost, and so are later ones that find no room before the next write.
         var further = 0
         while sink.lines.isEmpty {
             try #require(ContinuousClock.now < limit)

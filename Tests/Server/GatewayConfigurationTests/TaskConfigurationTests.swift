@@ -106,7 +106,7 @@ struct TaskConfigurationTests {
         #expect(Self.text(configuration.permittedTasks["com.a"]) == ["z", "z.*"])
         #expect(configuration.permittedTasks["com.b"] == nil)
         #expect(configuration.topicPolicies.keys.sorted() == ["com.a", "com.b", "d"])
-        // A topic may be called as the key is.
+        // A topic may have the same name as the key.
         let named = ["topics.com.tasks={tasks:['x'],policy:{maxAttempts:2}}", "topics.my.tasks.tasks=['y']"]
         let other = try Self.load(nil, named + ["topics.com.tasks.policy.maxPenalty=1"])
         #expect(Self.text(other.permittedTasks["com.tasks"]) == ["x"])

@@ -69,7 +69,7 @@ final class CredentialFileTests {
         try FileManager.default.removeItem(atPath: path)
         let next = try HistoryKey.prepare(in: self.folder)
         #expect(next.key != drawn.key)
-        // One that another program makes meanwhile stays, and is not taken for this one.
+        // A file that another program creates in the meantime is kept, and is not used as this key.
         try HistoryKey.prepare(in: self.folder).save()
         let content = try self.text("history.key")
         #expect { try next.save() } throws: { "\($0)".contains("\(path) was made by another program") }
@@ -101,7 +101,7 @@ final class CredentialFileTests {
         case 1: #expect(unsafe mkfifo(path, 0o644) == 0)
         default: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "nowhere")
         }
-        let words = kind == 2 ? "\(path) is a symbolic link that leads to no file" : "\(path) is no ordinary file"
+        let words = kind == 2 ? "\(path) is a symbolic link that leads to no file" : "\(path) is not a regular file"
         #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains(words) }
     }
 
@@ -185,7 +185,7 @@ struct BearerTokenTests {
         let key = try self.key(1)
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)
         let text = Array(try token.text(signedWith: key).utf8)
-        // The last character carries four bits of the code; the other two are nobody's.
+        // The last character contains four bits of the code; the other two are unused.
         for index in text.indices.dropLast() {
             var changed = text
             changed[index] = text[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")

@@ -57,12 +57,12 @@ struct FailedCommitTests {
     @Test("A loop that steps the engine leaves it to the engine's thread to read back what is durable")
     func loopSteps() throws {
         let store = SimulatedStore()
-        // A load, a beginning and the commit of the start come first.
+        // The first operations are a load, a beginning and the commit of the start.
         store.failOperation(4)
         let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         rig.step { $0.push(1, 1) }
-        // The store is done, and rings.
+        // The store has finished and wakes the engine.
         while rig.bell.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
         let wait = rig.stepOnLoop { $0.push(2, 2) }
         rig.takeTold()

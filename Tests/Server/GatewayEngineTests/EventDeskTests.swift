@@ -7,7 +7,7 @@ import Wire
 
 @Suite("Where those take from it who follow what happens", .timeLimit(.minutes(15)))
 struct EventDeskTests {
-    /// Counts how often somebody was told that there is something.
+    /// Counts the wakeups of a follower.
     private final class Rings: Sendable {
         private let number = Mutex(0)
 
@@ -126,14 +126,14 @@ struct EventDeskTests {
 
 @Suite("Who is told in this process what happens", .timeLimit(.minutes(15)))
 struct EventFollowerTests {
-    /// Takes what is told, once it is open.
+    /// Accepts reports while it is open.
     private final class Listener: Sendable {
         private let news = Mutex<[LiveNews]>([])
         private let isOpen = Mutex(true)
         private let tried = Mutex<Set<Int64>>([])
         let wasTried = Latch()
 
-        /// The moments of the events that were to be told.
+        /// The times of the events that were offered to it.
         var triesOfEvents: Set<Int64> { self.tried.withLock { $0 } }
 
         var heard: [LiveNews] { self.news.withLock { $0 } }

@@ -12,7 +12,7 @@ import Wire
 struct EventLogTests {
     private static let number = HistoryEvent.device(of: EngineRig.token(1), EngineRig.historyKey)
 
-    /// What a device's history of pushes, a task and a session answers.
+    /// Returns the answer about a device with a history of pushes, a task and a session.
     private static func ask(_ selection: EventSelection) throws -> Told {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         func append(_ kind: HistoryEvent.Kind, _ milliseconds: Int64, name: String? = nil, apnsID: APNsID? = nil) {
@@ -57,7 +57,7 @@ struct EventLogTests {
         answer.value(["events"]) as? [[String: Any]] ?? []
     }
 
-    /// Each event as its moment, name, kind, what it happened to, and detail.
+    /// Returns the events, each as time, name, kind, subject and detail.
     private static func lines(_ answer: Told) -> [String] {
         self.events(answer).map { event in
             let parts = ["event", "kind", "apnsID", "task", "session", "detail"].map { key in

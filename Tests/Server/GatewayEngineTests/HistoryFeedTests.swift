@@ -22,7 +22,7 @@ struct HistoryFeedTests {
         var history: String { self.url.appending(path: "history.sqlite").path }
     }
 
-    /// A journal, a history and what feeds it.
+    /// A journal, a history and its feed.
     private final class Rig {
         let folder: Folder
         let journal: Journal
@@ -33,9 +33,9 @@ struct HistoryFeedTests {
         private var numbers: EventNumbers
 
         /// - Parameters:
-        ///   - last: the number of the newest record that the journal has.
-        ///   - path: of the journal; nil for the folder's own.
-        ///   - recovery: takes what the journal has.
+        ///   - last: the number of the newest record in the journal.
+        ///   - path: the path of the journal; nil for the folder's own.
+        ///   - recovery: receives the records in the journal.
         init(
             _ folder: Folder,
             after last: UInt64 = 0,
@@ -62,7 +62,7 @@ struct HistoryFeedTests {
             told = { [unowned self] in self.faults.append($0) }
         }
 
-        /// Gives the history what a former process did not come to write.
+        /// Passes the events to the history that a former process had not written.
         func recover(_ recovery: EventRecovery) {
             let now = Instant(milliseconds: 10)
             recovery.compare(with: self.file.found)
@@ -203,7 +203,7 @@ struct HistoryFeedTests {
 struct EventRecoveryTests {
     private static let hour: Int64 = 3_600_000
 
-    /// What a journal has that keeps these records, each of an event an hour after the one before.
+    /// Returns the recovery from a journal with these records, each with one event, an hour apart.
     private static func recovery(
         _ records: [UInt64],
         foreign: [UInt64] = [],
@@ -255,7 +255,7 @@ struct EventRecoveryTests {
         let fault = try #require(recovery.faults.first)
         #expect(recovery.faults.count == 1)
         #expect(fault.contains("the events of 3 records since 1970-01-01T02:00:00"), "\(fault)")
-        #expect(fault.contains("goes on with 1970-01-01T06:00:00"), "\(fault)")
+        #expect(fault.contains("continues at 1970-01-01T06:00:00"), "\(fault)")
         #expect(recovery.takeRecords().map(\.sequence) == [6, 7])
     }
 
@@ -298,7 +298,7 @@ struct EventRecoveryTests {
         #expect(later.faults.count == 2)
         #expect(later.faults.last?.contains("the events of 2 records") == true)
         #expect(later.takeRecords().map(\.sequence) == [6, 7])
-        // Nothing is known of what a former build had left off.
+        // It is unknown where the numbering of a former build stopped.
         let former = try Self.recovery([2, 3, 4, 5])
         former.compare(with: Self.found(other + 7))
         #expect(former.faults.count == 1)
@@ -323,7 +323,7 @@ struct EventRecoveryTests {
         #expect(Self.next(recovery.numbers(wall: .max)) < EventRecord.sequenceMax)
         #expect(Self.next(recovery.numbers(wall: -1)) == 4)
         #expect(recovery.faults == [])
-        // Its own history, which opens later: nothing is missing in between.
+        // The gateway's own history, opened later: nothing is missing in between.
         recovery.compare(with: Self.found(3))
         #expect(recovery.faults == [])
         let next = try Self.recovery([2, 3, beginning, beginning + 1])
@@ -331,7 +331,7 @@ struct EventRecoveryTests {
         #expect(next.faults == [])
         #expect(next.takeRecords().map(\.sequence) == [beginning, beginning + 1])
         #expect(Self.next(next.numbers(wall: wall)) == beginning + 2)
-        // One that goes on beyond the journal.
+        // A history that is ahead of the journal.
         let restored = try Self.recovery([2, 3, beginning, beginning + 2])
         restored.compare(with: Self.found(9))
         #expect(restored.faults.count == 2)
@@ -340,7 +340,7 @@ struct EventRecoveryTests {
         #expect(restored.takeRecords().map(\.sequence) == [beginning, beginning + 2])
     }
 
-    /// The number that the next record has; 0 when it is none.
+    /// Returns the number of the next record; 0 if there is none.
     private static func next(_ numbers: EventNumbers) -> UInt64 {
         var numbers = numbers
         let history = HistoryBatch()
@@ -372,7 +372,7 @@ struct EngineHistoryTests {
     func strangers() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
-        // The second eight bytes cancel what goes before them: as numbers without a key, all such tokens are one.
+        // The second eight bytes cancel those before them. Without a key, all such tokens would have the same number.
         let cancelling = "6453f3d32de93f29"
         let own = try #require(("00112233445566aa" + cancelling).withByteView { DeviceToken(hex: $0) })
         let other = try #require(("b0112233445566bb" + cancelling).withByteView { DeviceToken(hex: $0) })

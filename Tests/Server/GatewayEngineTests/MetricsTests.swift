@@ -172,7 +172,7 @@ struct TaskMetricsTests {
         try MetricsReading(rig.ask(request) { $0.metrics(request) }.text)
     }
 
-    /// A gateway where a refresh has ended, and everything else has become of requests and transfers that may.
+    /// Returns a gateway after a refresh has ended, and with every other possible state of requests and transfers.
     private func busy() throws -> GatewayEngineRig {
         let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.openToTasks())
         try rig.ask(1...5) { requests in
@@ -283,7 +283,7 @@ struct SampleHistoryTests {
         return LiveSample(at: Int64(second) * 1000, books, rejected: 0, Dispatcher.WorkerCounts())
     }
 
-    /// The moments of a series in seconds, as it is told.
+    /// Returns the times of a series in seconds, as written.
     private func seconds(_ history: SampleHistory, every: Int) throws -> [Int] {
         var writer = JSONWriter()
         try #require(history[seconds: every]).write(to: &writer)
@@ -364,7 +364,7 @@ struct MetricsReading {
         let description: String
     }
 
-    /// In the order of their help lines.
+    /// The names in the order of their help lines.
     private(set) var names: [String] = []
     private(set) var helps: [String: String] = [:]
     private(set) var kinds: [String: String] = [:]
@@ -384,13 +384,13 @@ struct MetricsReading {
         }
     }
 
-    /// The value of the only sample of this name with this label, or of the only one at all.
+    /// The value of the only sample of this name with this label, or of the only sample.
     subscript(name: String, label: String? = nil, value: String = "") -> Double? {
         let found = self.samples.filter { $0.name == name && (label == nil || $0.labels[label ?? ""] == value) }
         return found.count == 1 ? found[0].value : nil
     }
 
-    /// The samples of a metric, those of a histogram's parts among them.
+    /// Returns the samples of a metric, including those of a histogram's parts.
     func samples(of metric: String) -> [Sample] {
         self.samples.filter { sample in
             sample.name == metric || ["_bucket", "_sum", "_count"].contains { sample.name == metric + $0 }

@@ -11,7 +11,7 @@ struct PushReasoningTests {
     private static let start = "start one (wakegate worker --topic \(topic) -- COMMAND)"
     private static let would = "Nothing is pending, and a push of priority 5 that comes now would"
 
-    /// A device that is registered, with a worker.
+    /// Returns a rig with a registered device, and a worker if requested.
     private func rig(_ parameters: [(PolicyParameter, Double)] = [], hasWorker: Bool = true) -> DispatchRig {
         let rig = DispatchRig(EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)] + parameters))
         rig.rig.register(1)
@@ -19,7 +19,7 @@ struct PushReasoningTests {
         return rig
     }
 
-    /// The sentences about a device.
+    /// Returns the explanation about a device.
     private func why(_ rig: DispatchRig, _ webhook: WebhookStatus? = nil) -> String {
         let device = rig.rig.index(1)
         let workers = rig.dispatcher.workerCounts(rig.engine.topic(of: device))
@@ -27,7 +27,7 @@ struct PushReasoningTests {
             .push(webhook, workers, at: rig.engine.now)
     }
 
-    /// A condition that holds pushes, and what is said of it.
+    /// A condition that holds pushes, and its explanation.
     struct Condition: Sendable {
         let name: String
         let what: String

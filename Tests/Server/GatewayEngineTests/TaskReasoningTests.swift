@@ -7,7 +7,7 @@ import Wire
 
 @Suite("Why a task waits, and what answers show of it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
-    /// A desk with a registered device, on which every task is permitted.
+    /// Returns a rig with a registered device, on which every task is permitted.
     private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeskRig {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all
@@ -18,7 +18,7 @@ struct TaskReasoningTests {
         return rig
     }
 
-    /// The body of the one answer to what is asked.
+    /// Returns the body of the only answer to a request.
     private func answer(_ rig: DeskRig, _ ask: (Requests) -> Void) throws -> JSONValue {
         _ = rig.heard()
         rig.perform { ask($0) }
@@ -30,7 +30,7 @@ struct TaskReasoningTests {
         throw RigFailure("nothing was answered")
     }
 
-    /// The member of a task in a device's list.
+    /// Returns a member of a task in a device's list.
     private func member(
         _ rig: DeskRig,
         _ name: String,
@@ -43,7 +43,7 @@ struct TaskReasoningTests {
         return text
     }
 
-    /// What is listed of all devices.
+    /// Returns the list of all devices' tasks.
     private func listed(
         _ rig: DeskRig,
         _ question: TaskQuestion,
@@ -228,7 +228,7 @@ struct TaskReasoningTests {
     }
 
     struct Wait: Sendable {
-        /// What the only stream takes.
+        /// The identifiers that the only stream accepts.
         let tasks: String
         let offers: [String]
         let name: String
@@ -284,7 +284,7 @@ struct TaskReasoningTests {
         let scoped = try Caller.ofTopics([1])
         #expect(try names(TaskQuestion(), scoped) == [other])
         #expect(try names(TaskQuestion(topic: EngineRig.topicName(0)), scoped) == [])
-        // A topic that the gateway has never seen stands for none, not for all.
+        // An unknown topic matches no device, not all.
         #expect(try names(TaskQuestion(topic: "never.seen"), scoped) == [])
         let stranger = try Caller.ofTopics([7])
         #expect(try names(TaskQuestion(), stranger) == [])

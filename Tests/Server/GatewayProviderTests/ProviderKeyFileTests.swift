@@ -63,11 +63,11 @@ struct ProviderKeyFileTests {
             #expect(fault(key, keyID: name)?.contains("is no key id") == true)
             #expect(fault(key, team: name)?.contains("is no team") == true)
         }
-        #expect(fault(key, topics: ["a b"])?.contains("is no topic") == true)
+        #expect(fault(key, topics: ["a b"])?.contains("is not a topic") == true)
         #expect(fault("\(fixture.folder)/ca.pem")?.contains("holds no key in PEM") == true)
         #expect(fault("/nonexistent")?.contains("no such file") == true)
-        #expect(fault(fixture.folder)?.contains("no ordinary file") == true)
-        #expect(fault("/dev/zero")?.contains("no ordinary file") == true)
+        #expect(fault(fixture.folder)?.contains("not a regular file") == true)
+        #expect(fault("/dev/zero")?.contains("not a regular file") == true)
         #expect(fault(key) == nil)
         #expect(fault(key)?.contains("is there already") == true)
         for keyID in ["x", "../provider", ""] {
@@ -135,7 +135,7 @@ struct KeptKeysTests {
         #expect(read.keys.map(\.keyID) == ["B"])
         #expect(read.faults.count == (text.isEmpty ? 0 : 1))
         #expect(!kept.isWaiting)
-        // What is not good any more does not become so by being looked at.
+        // A key that has become invalid stays invalid when the folder is read again.
         let last = kept.read(try self.folder.read(), now: 1001 + KeptKeys.patience)
         #expect(last.keys.map(\.keyID) == ["B"])
     }
@@ -167,7 +167,7 @@ struct KeptKeysTests {
 
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
 struct ProviderKeyWatchTests {
-    /// Faults as the watch tells them.
+    /// The faults reported by the watch.
     private final class Told: @unchecked Sendable {
         private let lock = NSLock()
         private var messages: [String] = []
@@ -177,7 +177,7 @@ struct ProviderKeyWatchTests {
         var all: [String] { self.lock.withLock { self.messages } }
     }
 
-    /// Asks again and again until it is so, for ten seconds.
+    /// Repeats a check until it succeeds, for at most ten seconds.
     private func eventually(_ ask: () throws -> Bool) async rethrows -> Bool {
         let deadline = ContinuousClock.now + .seconds(10)
         while try !ask() {

@@ -50,7 +50,7 @@ struct WebhookVerdictTests {
 
     @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
     func noObject(body: String) {
-        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
+        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is not a JSON object"))
     }
 
     @Test("A body that is not UTF-8 is refused, wherever the fault is")
@@ -169,13 +169,13 @@ struct WebhookNumbersTests {
 
 @Suite("The circuit breaker of a webhook")
 struct WebhookBreakerTests {
-    /// A breaker with a clock and a generator of its own.
+    /// A breaker with a separate clock and generator.
     private struct Rig {
         var breaker = WebhookBreaker()
         var generator = SeededGenerator(seed: 5)
         var now: Int64 = 0
 
-        /// A failure of a wake that was just handed out.
+        /// Records a failure of a wake that was just sent.
         mutating func fail(retryAfter: Int64? = nil) -> WebhookBreaker.Action {
             self.fail(round: self.breaker.round, retryAfter: retryAfter)
         }
@@ -186,12 +186,12 @@ struct WebhookBreakerTests {
 
         mutating func succeed() -> WebhookBreaker.Action { self.breaker.succeeded(round: self.breaker.round) }
 
-        /// Fails until it rests.
+        /// Records failures until the breaker rests.
         mutating func open() {
             for _ in 0..<WebhookBreaker.failuresMax { _ = self.fail() }
         }
 
-        /// Goes on to the end of the rest, which must be one.
+        /// Advances to the end of the rest; throws if the breaker does not rest.
         mutating func endRest() throws {
             guard case .resting(let until) = self.breaker.state else {
                 throw Failure(state: "\(self.breaker.state)")
@@ -283,7 +283,7 @@ struct WebhookBreakerTests {
         try rig.endRest()
         let start = rig.now
         #expect(rig.fail(retryAfter: .max / 2) == .rest(until: start + WebhookBreaker.retryAfterMax))
-        // It holds whenever the wake was handed out that brought the answer.
+        // The requested rest applies whenever the answered wake was sent.
         var late = Rig()
         let round = late.breaker.round
         late.open()

@@ -236,7 +236,7 @@ struct HTTPClientTests {
 
 @Suite("Bodies that go to and come from files", .serialized, .timeLimit(.minutes(15)))
 struct HTTPBodyTests {
-    /// Notes what it is given.
+    /// Records the bytes it receives.
     private final class Sink: HTTPBodySink {
         struct Noted {
             var statuses: [Int] = []
@@ -244,7 +244,7 @@ struct HTTPBodyTests {
         }
 
         let noted = Mutex(Noted())
-        /// After how many bytes it takes no more.
+        /// The number of bytes after which it accepts no more.
         let bytesMax: Int
         let takesHead: Bool
 
@@ -344,7 +344,7 @@ struct HTTPBodyTests {
         }
     }
 
-    /// How far a file was sent.
+    /// The progress of sending a file.
     private final class Told: Sendable {
         private let bytes = Mutex<Int64>(0)
 
@@ -368,13 +368,13 @@ struct HTTPBodyTests {
     }
 }
 
-/// A real HTTP/1.1 server on a free loopback port, in a process of its own.
+/// A real HTTP/1.1 server on a free loopback port, in a separate process.
 ///
 /// `GET /stream` sends two pieces and ends, `GET /cut` ends in the middle of its body, `GET /silent` never answers,
 /// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
 final class ScriptedServer {
     enum Handshake: String {
-        /// The server knows nothing of TLS, and answers in HTTP/1.1.
+        /// The server does not support TLS, and answers in HTTP/1.1.
         case plain
         /// The server ends each connection after its first bytes.
         case end
@@ -439,7 +439,7 @@ final class ScriptedServer {
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        // The test runner waits until nobody holds its output.
+        // The test runner waits until every process has closed its output.
         unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         let words = ["python3", "-c", Self.script, handshake.rawValue]
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]

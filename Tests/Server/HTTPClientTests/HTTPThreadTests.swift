@@ -38,7 +38,7 @@ struct HTTPThreadTests {
         moment.cancel()
         #expect(await request.value == .cancelled)
         await moment.value
-        // One that was cancelled before it waited.
+        // A request that was cancelled before it began to wait.
         await withTaskGroup(of: Void.self) { group in
             group.cancelAll()
             group.addTask { await thread.wait(milliseconds: 3_600_000) }
@@ -53,7 +53,7 @@ struct HTTPThreadTests {
         #expect(try await thread.perform(HTTPRequest("GET", server.url("/teapot"))).status == 418)
     }
 
-    /// Looks away once it was called.
+    /// Stops watching after its first call.
     private final class Watcher: HTTPAgent, Sendable {
         let called: AsyncStream<Void>.Continuation
 
@@ -74,18 +74,18 @@ struct HTTPThreadTests {
         let (pipe, silent, watcher) = (Pipe(), Pipe(), Watcher(called))
         let descriptors = [silent, pipe].map(\.fileHandleForReading.fileDescriptor)
         thread.submit { $0.watch(descriptors, for: watcher) }
-        // The thread waits by now, for a minute if nothing wakes it.
+        // The thread is waiting by now, for up to a minute.
         await thread.wait(milliseconds: 1)
         try pipe.fileHandleForWriting.write(contentsOf: Data("x".utf8))
         var iterator = calls.makeAsyncIterator()
         #expect(await iterator.next() != nil)
-        // What is readable still is read by nobody.
+        // The descriptor is still readable, but not watched.
         for _ in 0..<3 { await thread.wait(milliseconds: 1) }
         called.finish()
         #expect(await iterator.next() == nil)
     }
 
-    /// Writes when it is called, says how much, and looks away.
+    /// When called, writes, reports the number of bytes, and stops watching.
     private final class Writer: HTTPAgent, Sendable {
         static let page = [UInt8](repeating: 0, count: 4096)
         let descriptor: Int32
@@ -113,7 +113,7 @@ struct HTTPThreadTests {
         #expect(fcntl(writer.descriptor, F_SETFL, O_NONBLOCK) == 0)
         while unsafe write(writer.descriptor, Writer.page, Writer.page.count) > 0 {}
         thread.submit { $0.watch([], writable: [writer.descriptor], for: writer) }
-        // The thread waits by now; called before there is room, the agent could write nothing.
+        // The thread is waiting by now. Without room, the agent could write nothing if it were called.
         for _ in 0..<3 { await thread.wait(milliseconds: 1) }
         _ = pipe.fileHandleForReading.availableData
         var iterator = counts.makeAsyncIterator()

@@ -23,7 +23,7 @@ struct IPAddressTests {
     )
     func four(text: String, scope: AddressScope) throws {
         #expect(try #require(IPAddress(text)).scope == scope)
-        // An address that carries it reaches whom it does.
+        // An IPv6 address that embeds it has the same scope.
         #expect(try #require(IPAddress("::ffff:\(text)")).scope == scope)
         #expect(try #require(IPAddress("64:ff9b::\(text)")).scope == scope)
         let bytes = try #require(IPAddress(text)).bytes
@@ -101,7 +101,7 @@ struct HTTPURLTests {
         let plain = try #require(HTTPURL("http://name.example/"))
         #expect(plain.address == nil && plain.port == 80)
         #expect(!plain.hasCredentials && !plain.hasQuery && !plain.hasFragment)
-        // The address behind a user name that looks like a host is the one that is connected to.
+        // The connection goes to the address after a user name that looks like a host.
         #expect(HTTPURL("https://example.com@10.0.0.1/")?.address == IPAddress("10.0.0.1"))
     }
 }

@@ -41,7 +41,7 @@ struct OpenStreamTests {
 
 @Suite(.timeLimit(.minutes(15)))
 struct StreamLimitTests {
-    /// What happens to a limit of 10 that the peer has acknowledged, and the streams it is then held to.
+    /// A change of a limit of 10 that the peer has acknowledged. The tests check the limit in effect afterwards.
     enum Step {
         case change(Int)
         case sent, acknowledged
@@ -56,7 +56,7 @@ struct StreamLimitTests {
             ([.change(1), .sent, .change(5), .sent, .acknowledged, .acknowledged], 5),
             ([.change(5), .sent, .change(1), .sent, .acknowledged], 5),
             ([.change(5), .sent, .change(1), .sent, .acknowledged, .acknowledged], 1),
-            // An acknowledgement of nothing that was sent holds from then on.
+            // An acknowledgement before anything was sent takes effect when the limit is sent.
             ([.change(1), .acknowledged], 10), ([.change(1), .acknowledged, .sent], 1),
             ([.acknowledged, .change(1), .sent], 10), ([.change(0), .sent, .acknowledged, .acknowledged], 0),
         ] as [([Step], Int)]
@@ -164,7 +164,7 @@ struct HeldBytesTests {
         var (held, other) = (HeldBytes(), HeldBytes())
         other.hold(60)
         other.tell(all)
-        // Of the last ten all loops know nothing yet.
+        // The last ten are not known to all loops yet.
         held.hold(20)
         held.tell(all)
         held.hold(10)
@@ -194,7 +194,7 @@ struct DepartureTests {
         #expect(departure.last(newest: 7, .dropped) == 3)
     }
 
-    /// The phases of a stream, and whether a farewell may leave at first, and when its patience is over.
+    /// The phases of a stream, and whether a GOAWAY may be sent in each, at first and after the timeout.
     private static let phases: [(StreamState.Phase?, atFirst: Bool, later: Bool)] = [
         (nil, true, true), (.receiving, false, true), (.waiting, false, false), (.streaming, false, false),
         (.sending, false, false),
@@ -271,7 +271,7 @@ struct FrameBudgetTests {
             return count
         }
         #expect(spend { $0.updateReceived(now: 0) } == 10)
-        // The one that was too many counts as well.
+        // The one that exceeded the limit counts as well.
         budgets.dataLeaves(4096)
         #expect(spend { $0.updateReceived(now: 0) } == 3)
         budgets.streamTaken()
@@ -295,7 +295,7 @@ struct FrameBudgetTests {
     }
 }
 
-/// What a loop keeps to use again.
+/// The objects that a loop keeps for reuse.
 @Suite
 struct PoolTests {
     @Test("Stream states are handed out up to their number, and again when they were given back")
@@ -322,7 +322,7 @@ struct PoolTests {
         slot.state.hasRequestEnded = true
         slot.state.isAboveStreamingLimit = true
         slot.state.output.append([UInt8](repeating: 0, count: 300_000))
-        // Sent: no byte is left, but the room for them is.
+        // All bytes were sent, but the buffer's memory remains.
         slot.state.output.consume(300_000)
         slot.state.received.append([UInt8](repeating: 0, count: 10_000))
         pool.giveBack(slot)
@@ -333,7 +333,7 @@ struct PoolTests {
         #expect(!again.state.isBodyTooLarge && !again.state.isHeaderListTooLarge)
         #expect(!again.state.hasRequestEnded && !again.state.isAboveStreamingLimit)
         #expect(again.state.received.isEmpty && again.state.output.isEmpty)
-        // The room that an empty buffer has is the memory that it keeps.
+        // The capacity of an empty buffer is the memory that it keeps.
         let kept = unsafe (again.state.output.reserve(0).count, again.state.received.reserve(0).count)
         #expect(kept.0 == 0)
         #expect((10_000...16_384).contains(kept.1))

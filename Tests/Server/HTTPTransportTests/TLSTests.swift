@@ -27,7 +27,7 @@ struct TLSTests {
         }
     }
 
-    /// Runs a program to its end.
+    /// Runs a program and waits for its end.
     private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
         let process = Process()
         let pipe = Pipe.toChild()
@@ -117,7 +117,7 @@ struct TLSTests {
         #expect((status == 0) == isServed && (output == "hello 2") == isServed, "\(status) \(output)")
     }
 
-    /// What becomes of a connection on which a client of OpenSSL's own does one thing again and again.
+    /// Returns the end of a connection on which an OpenSSL client repeats one action.
     private func raw(_ server: TestServer, _ act: String, isOlder: Bool = false) throws -> String {
         let script = #"""
             import socket, sys
@@ -185,7 +185,7 @@ struct TLSTests {
         #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
     }
 
-    /// Asks for a path with a client certificate, or without one.
+    /// Requests a path with a client certificate, or without one.
     private func get(_ path: String, _ server: TestServer, _ folder: String, _ certificate: String?) throws -> (
         status: Int32, output: String
     ) {
@@ -202,7 +202,7 @@ struct TLSTests {
         for (certificate, subject) in [
             (folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
             (try stranger.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
-            // A name that would write lines of its own into a log.
+            // A name with a line break, which could forge lines of a log.
             (try stranger.issue("/CN=a\nb"), #"CN=a\0Ab"#),
         ] {
             let (status, output) = try self.get("/certificate", server, folder, certificate)
@@ -221,7 +221,7 @@ struct TLSTests {
         func certificate(_ bytes: Int) throws -> String {
             try stranger.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
         }
-        // What else is in a certificate takes some hundred bytes.
+        // The rest of a certificate takes some hundred bytes.
         let few = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax - 2_000))
         #expect(few.status == 0 && few.output == "CN=large", "\(few.output)")
         let many = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax))
@@ -238,7 +238,7 @@ struct TLSTests {
         let (status, _) = try self.get("/certificate", server, folder, unwanted)
         #expect(status != 0)
         await server.log.wait(for: "certificate \(ScriptedHandler.unwanted)")
-        // It had carried no request; the handler hears of its end all the same.
+        // It had carried no request; the handler is notified of its end nevertheless.
         await server.log.wait(for: "connection closed")
         #expect(try self.get("/certificate", server, folder, nil).output == "none")
     }
@@ -338,7 +338,7 @@ struct ClientTrustTests {
         #expect(try fault(own.issue(subject, extensions: "keyUsage = digitalSignature")) == nil)
         #expect(try fault(own.issue(subject, .yesterday)) == "certificate has expired")
         #expect(try fault(own.issue(subject, .tomorrow)) == "certificate is not yet valid")
-        // The other authority has the same name, and another key.
+        // The other authority has the same name and another key.
         #expect(try fault(other.issue(subject))?.isEmpty == false)
         #expect(try fault(stranger.issue(subject))?.isEmpty == false)
         #expect(
@@ -359,7 +359,7 @@ struct ClientTrustTests {
         #expect(try self.trust([intermediate]).fault(of: certificate) == nil)
         #expect(try self.trust([root, intermediate]).fault(of: certificate) == nil)
         #expect(try self.trust([root]).fault(of: certificate) == "unable to get local issuer certificate")
-        // Nor is an authority by having a certificate.
+        // A certificate alone does not make its holder an authority.
         let client = try root.issue("/CN=Intermediate", extensions: "basicConstraints = CA:FALSE")
         let pem = try self.bytes(root.certificate) + self.bytes(client)
         let trust = try ClientTrust(authorities: (pem, "ca.pem"), revocations: nil)
@@ -415,7 +415,7 @@ struct ClientTrustTests {
         for text in [[], Array("nothing".utf8), pem] {
             #expect(message(pem, text)?.hasPrefix("crl.pem holds no list") == true)
         }
-        // Of the same name, with another key.
+        // The same name with another key.
         let strange = Array(try TestAuthority().revocations())
         #expect(message(pem, strange)?.hasPrefix("crl.pem holds a list that no authority in ca.pem has signed") == true)
         #expect(message(pem, list + strange)?.hasPrefix("crl.pem holds a list that no authority") == true)
@@ -438,15 +438,15 @@ struct ClientTrustTests {
     }
 }
 
-/// A client's end of one TLS connection, without its socket: it speaks HTTP/2 and believes any certificate.
+/// The client's end of a TLS connection, without its socket: it speaks HTTP/2 and accepts any certificate.
 @safe
 final class TLSClient {
     private let context: OpaquePointer
     private let ssl: OpaquePointer
-    /// What came from the server, and what is to go to it; `ssl` owns both.
+    /// The bytes received from the server, and those to be sent to it; `ssl` owns both.
     private let input: OpaquePointer
     private let output: OpaquePointer
-    /// What is said behind the handshake.
+    /// The bytes to be sent after the handshake.
     private var waiting: [UInt8] = []
 
     init?() {
@@ -465,19 +465,19 @@ final class TLSClient {
         unsafe SSL_CTX_free(self.context)
     }
 
-    /// What goes to the server once `bytes` are said, and the handshake goes on.
+    /// Returns the bytes to be sent to the server for `bytes` and the handshake.
     func send(_ bytes: [UInt8]) -> [UInt8] {
         self.waiting += bytes
         if unsafe SSL_do_handshake(self.ssl) == 1, !self.waiting.isEmpty {
             unsafe SSL_write(self.ssl, self.waiting, Int32(self.waiting.count))
             self.waiting = []
         }
-        // What went wrong is seen by what does not come.
+        // A failure shows as missing bytes.
         ERR_clear_error()
         return unsafe Self.all { unsafe BIO_read(self.output, $0.baseAddress, Int32($0.count)) }
     }
 
-    /// What the server has said with `bytes`.
+    /// Decrypts bytes from the server.
     func receive(_ bytes: [UInt8]) -> [UInt8] {
         unsafe BIO_write(self.input, bytes, Int32(bytes.count))
         _ = unsafe SSL_do_handshake(self.ssl)

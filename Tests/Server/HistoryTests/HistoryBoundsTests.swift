@@ -61,7 +61,7 @@ struct HistoryBoundsTests {
             history.append(lot[...])
             history.flush()
             mostRuns = max(mostRuns, history.runCount)
-            // Small lots are merged when there are eight; large ones stay as they are until there are too many.
+            // Eight small runs are merged. Large ones remain until there are too many.
             if eventsPerLot > 1 { rig.tidyAll() }
         }
         rig.tidyAll()

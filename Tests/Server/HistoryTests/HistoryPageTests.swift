@@ -7,7 +7,7 @@ import Wire
 
 @Suite("What happened to a device, page by page", .timeLimit(.minutes(15)))
 struct HistoryPageTests {
-    /// A history of one device, and of some others, in several runs and in memory.
+    /// Returns a history of one device, and of some others, in several runs and in memory.
     private static func rig(seed: UInt64, millisecondsMax: Int) throws -> HistoryRig {
         let rig = try HistoryRig()
         rig.hasNames = true

@@ -8,7 +8,7 @@ import Wire
 
 @Suite("What befalls the history", .timeLimit(.minutes(15)))
 struct HistoryTroubleTests {
-    /// A history with something in it, closed.
+    /// Returns a closed history with some events.
     private func filled(_ seed: UInt64 = 1) throws -> HistoryRig {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: seed)
@@ -22,7 +22,7 @@ struct HistoryTroubleTests {
         return rig
     }
 
-    /// Expects that a history begins anew beside the old file, and is of use.
+    /// Checks that a history starts anew next to the old file, and works.
     private func expectNewStart(_ rig: HistoryRig, _ reason: String, isInPlace: Bool = false) throws {
         rig.forget()
         rig.append(HistoryEvent(device: 5, at: rig.now, kind: .registered))
@@ -105,7 +105,7 @@ struct HistoryTroubleTests {
                 let device = device &* 0x9E37_79B9_7F4A_7C15
                 let answer = rig.open().recent(device: device, count: 32)
                 #expect(answer.isEmpty || answer == rig.recent(device).prefix(answer.count).map(\.self))
-                // At most the newest are missing, when the damage was met behind them.
+                // At most the newest events are missing, if the damage was found after them.
             }
             for event in rig.events.suffix(30) {
                 guard let apnsID = event.apnsID else { continue }

@@ -65,7 +65,7 @@ struct RecordPositionsTests {
         rig.closeKeepingEvents()
         #expect(rig.open().found?.leftOff == [3] && rig.open().found?.sequence == other + 2)
         #expect(rig.open().durableSequence == other + 2)
-        // Those it has are not taken again.
+        // The history does not take these records again.
         append(2...5)
         append(other + 2...other + 3)
         #expect(rig.open().collectedEvents == 3 && rig.open().durableSequence == 3)

@@ -144,7 +144,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 41_000)?.json == #"{"appState":"background"}"#)
     }
 
-    /// A reporter whose first report has been confirmed.
+    /// Returns a reporter whose first report has been confirmed.
     private static func reported(percent: Int, at now: Int64) -> ConditionsReporter {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: percent), now: now)

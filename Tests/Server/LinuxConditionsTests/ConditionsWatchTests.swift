@@ -98,11 +98,11 @@ struct ConditionsWatchTests {
         let network = KernelNetwork()
         #expect(network.descriptor != nil)
         #expect(!network.hasChanged())
-        // Whatever they are: that the whole answer could be read is what is tested.
+        // The contents vary; the test only requires that the whole answer can be read.
         _ = try #require(network.read())
     }
 
-    /// A network that is what the test says.
+    /// A network whose state the test sets.
     private final class Network: NetworkSource {
         var reading: NetworkReading? = NetworkReading(usableLinks: [2], defaultRouteLinks: [2])
         var isChanged = false
@@ -144,7 +144,7 @@ struct ConditionsWatchTests {
     ]
 }
 
-/// A folder that stands for the root of a machine; removed with the last reference.
+/// A folder that replaces the root of a machine; removed with the last reference.
 final class MachineFolder {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-machine-\(UUID())")
 

@@ -15,7 +15,7 @@ struct PowerStateTests {
         arguments: [
             ("Charging", nil, true), ("Discharging", nil, false), ("Full", nil, true), ("Not charging", nil, false),
             ("Unknown", nil, false), ("Full", false, false), ("Full", true, true), ("Not charging", true, true),
-            // Too weak a charger.
+            // The charger is too weak.
             ("Discharging", true, false), ("Charging", false, true), (nil, true, true), (nil, false, false),
         ] as [(String?, Bool?, Bool)]
     )
@@ -167,7 +167,7 @@ struct ThermalStateTests {
         #expect(Self.state(77_999, Self.laptop, before: .serious) == .fair)
         #expect(Self.state(94_000, Self.laptop, before: .critical) == .critical)
         #expect(Self.state(20_000, Self.laptop, before: .critical) == .nominal)
-        // It keeps no state worse than it had.
+        // The hysteresis never makes the state worse than before.
         #expect(Self.state(79_500, Self.laptop, before: .fair) == .fair)
         #expect(Self.state(79_500, Self.laptop, before: .nominal) == .fair)
     }

@@ -71,9 +71,9 @@ struct MeteredWatchTests {
         try self.settle(watch, now: 120_000) { watch.isMetered == nil }
     }
 
-    /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
+    /// Processes the bus's messages until the state is as wanted. No time passes for the watch.
     private func settle(_ watch: MeteredWatch, now: Int64, until isWanted: () throws -> Bool) throws {
-        // A minute without anything, in all.
+        // A minute without any message in total.
         for _ in 0..<600 {
             watch.take(now: now)
             if try isWanted() { return }

@@ -63,7 +63,7 @@ struct RouteMessagesTests {
         }
     }
 
-    /// `struct nlmsghdr`, then the body.
+    /// Returns a message: `struct nlmsghdr`, then the body.
     private static func message(_ type: UInt16, _ body: [UInt8]) -> [UInt8] {
         self.bytes(UInt32(16 + body.count)) + self.bytes(type) + [0, 0] + [UInt8](repeating: 0, count: 8) + body
     }

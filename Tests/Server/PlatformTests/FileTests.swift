@@ -93,7 +93,7 @@ struct FileTests {
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
     }
 
-    @Test("What is no ordinary file is told from what cannot be opened, and nobody waits")
+    @Test("What is not a regular file is told from what cannot be opened, and nobody waits")
     func ordinary() throws {
         let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
         #expect(isMade)
@@ -106,7 +106,7 @@ struct FileTests {
         #expect(!OrdinaryFile.isOther(none))
     }
 
-    /// Paths with something that no file may replace.
+    /// Returns paths whose existing entries must not be replaced by a file.
     private func obstacles() throws -> [String] {
         let (pipe, device, nowhere) = (
             self.folder.file("pipe"), self.folder.file("device"), self.folder.file("nowhere")
@@ -139,7 +139,7 @@ struct FileTests {
             #expect(try FileSystem.linkStatus(path) == before)
         }
         #expect(throws: SystemError(EISDIR)) { try FileSystem.replaceFile(self.folder.path, by: draft) }
-        #expect(SystemError.notOrdinaryFile.message.contains("no ordinary file"))
+        #expect(SystemError.notOrdinaryFile.message.contains("not a regular file"))
     }
 
     @Test("A file is written whole, and no temporary file remains")
@@ -180,7 +180,7 @@ struct FileTests {
     @Test("A file is closed with its value, unless its number was kept")
     func closing() throws {
         let path = try self.made("a", "x")
-        // A lock ends when the file is closed through which it was taken.
+        // A lock ends when the file that holds it is closed.
         func isFree() throws -> Bool {
             let file = try OpenFile(path, O_RDONLY | O_CLOEXEC)
             return flock(file.descriptor, LOCK_EX | LOCK_NB) == 0
@@ -233,7 +233,7 @@ struct DescriptorTests {
     }
 }
 
-/// A pipe that is closed with this value.
+/// A pipe that is closed with this object.
 private final class TestPipe {
     let reading: Int32
     let writing: Int32
@@ -251,7 +251,7 @@ private final class TestPipe {
     }
 }
 
-/// A folder that is removed, with what is in it, with this value.
+/// A folder that is removed, including its contents, with this object.
 private final class TestFolder {
     let path: String
 

@@ -3,12 +3,12 @@ import Platform
 import Synchronization
 import Testing
 
-/// What is collected for a thread, and the work of a thread that is lent.
+/// The collection of batches for a thread, and the lending of the thread's work.
 @Suite("Mailboxes", .timeLimit(.minutes(15)))
 struct MailboxTests {
-    /// Numbers in order, of which negative ones are urgent.
+    /// Numbers in order; negative ones are urgent.
     ///
-    /// It is `Sendable` without the compiler's proof: a batch has one owner at a time.
+    /// The class is `@unchecked Sendable`: a batch has one owner at a time.
     private final class Numbers: MailboxBatch, @unchecked Sendable {
         var values: [Int] = []
 
@@ -26,7 +26,7 @@ struct MailboxTests {
         func removeAll() { self.values.removeAll() }
     }
 
-    /// A thread that takes batches, and what it, or whoever did its work, has taken.
+    /// A thread that takes batches, and the batches taken by it or by a thread that did its work.
     private final class Worker: Sendable {
         let mailbox = Mailbox<Numbers>()
         let taken = Mutex<[[Int]]>([])
@@ -35,9 +35,9 @@ struct MailboxTests {
         private let thread = Mutex<NamedThread?>(nil)
 
         /// - Parameters:
-        ///   - wait: for how many milliseconds it waits after a batch.
-        ///   - rest: for how many it rests.
-        ///   - lends: whether others may do its work.
+        ///   - wait: the wait after a batch, in milliseconds.
+        ///   - rest: the rest, in milliseconds.
+        ///   - lends: true if other threads may do its work.
         func start(waiting wait: Int64 = 600_000, resting rest: Int64 = 0, lends: Bool = false) throws {
             let thread = try NamedThread("worker") {
                 var batch = Numbers()
@@ -65,7 +65,7 @@ struct MailboxTests {
             self.mailbox.submit(&batch)
         }
 
-        /// Everything that was taken, once the thread has ended.
+        /// Ends the thread and returns everything that was taken.
         func end() -> [[Int]] {
             self.mailbox.close()
             self.thread.withLock { $0 }?.join()
@@ -111,7 +111,7 @@ struct MailboxTests {
         try worker.start(lends: true)
         var batch = Numbers(0)
         while !worker.mailbox.perform(&batch) { batch.values = [0] }
-        // Zero asks for another turn at once, which finds nothing.
+        // A wait of zero causes another turn immediately, which finds nothing.
         while worker.taken.withLock({ $0.last }) != [] { sched_yield() }
         #expect(worker.end().allSatisfy { $0.allSatisfy { $0 == 0 } })
     }

@@ -28,7 +28,7 @@ struct SystemClockTests {
 
 @Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
 struct MonitorTests {
-    /// A count that is `Sendable` without the compiler's proof: `monitor` guards it.
+    /// A count that is `@unchecked Sendable`: `monitor` guards it.
     private final class Counter: @unchecked Sendable {
         let monitor = Monitor()
         var count = 0
@@ -59,7 +59,7 @@ struct MonitorTests {
         let monitor = Monitor()
         let moment = SystemClock.monotonicNanoseconds + 1_000_000
         monitor.lock()
-        // It may end before its moment, too, without a reason.
+        // The wait may also end early without a reason.
         while monitor.wait(untilNanoseconds: moment) {}
         monitor.unlock()
         #expect(SystemClock.monotonicNanoseconds >= moment)
@@ -85,12 +85,12 @@ struct MonitorTests {
 
 @Suite("Threads", .timeLimit(.minutes(15)))
 struct NamedThreadTests {
-    /// What a thread has seen of itself.
+    /// The lines that a thread has read about itself.
     private final class Sight: Sendable {
         let lines = Mutex<[String]>([])
     }
 
-    /// What the system says of a thread that looks as soon as it runs.
+    /// Returns the system's information about a thread, read when the thread starts.
     private func lines(of file: String, name: String, _ signals: NamedThread.Signals) throws -> [String] {
         let sight = Sight()
         let thread = try NamedThread(name, signals: signals) {
@@ -182,7 +182,7 @@ struct LongComparisonTests {
         #expect(ByteView().equalsLong(ByteView()))
     }
 
-    /// Whether the one are the others behind the first few.
+    /// Returns true if the two are equal after the first `start` bytes.
     private static func areEqual(_ left: [UInt8], _ right: [UInt8], from start: Int) -> Bool {
         left.withByteView { left in right.withByteView { left.equalsLong($0.dropFirst(start)) } }
     }

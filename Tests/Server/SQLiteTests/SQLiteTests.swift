@@ -43,10 +43,10 @@ struct SQLiteDatabaseTests {
     }
 }
 
-/// The disk has to be as bad as disks are, and no worse, or what is proven on it proves nothing.
+/// The disk must fail like real disks and not worse; otherwise tests on it are meaningless.
 @Suite("A simulated disk", .timeLimit(.minutes(15)))
 struct SimulatedDiskTests {
-    /// How a database is kept.
+    /// The journal mode of a database.
     enum Keeping: String, CaseIterable {
         case log, journal
 
@@ -69,7 +69,7 @@ struct SimulatedDiskTests {
 
     /// Commits rows of several pages until something fails.
     ///
-    /// - Returns: how many commits were acknowledged.
+    /// - Returns: the number of acknowledged commits.
     private static func write(_ disk: SimulatedDisk, _ pragmas: String) -> Int {
         var acknowledged = 0
         do {
@@ -81,12 +81,13 @@ struct SimulatedDiskTests {
                 if number % 3 == 0 { _ = try database.checkpoint(.restart) }
             }
         } catch {
-            // The caller looks at what is there.
+            // The caller checks the rows.
         }
         return acknowledged
     }
 
-    /// Time does not pass on this disk, so that nobody waits for a lock: who is refused tries again.
+    /// Retries an operation that meets a lock. Time does not pass on this disk, so that waiting for a lock is
+    /// impossible.
     private static func retrying<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
         while true {
             do throws(SQLiteError) {
@@ -97,7 +98,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    /// - Returns: how many rows there are; nil when the database is damaged.
+    /// - Returns: the number of rows; nil if the database is damaged.
     private static func rows(_ disk: SimulatedDisk) -> Int? {
         do {
             let database = try self.open(disk, "")

@@ -122,7 +122,7 @@ final class GatewayProof: Sendable {
                 guard FileSystem.exists(path) else {
                     throw self.fault("the token's file \(path) is missing: no such file")
                 }
-                throw self.fault("the token's file \(path) cannot be read, or is no file; see its owner and mode")
+                throw self.fault("the token's file \(path) cannot be read, or is not a file; check its owner and mode")
             }
             text = String(decoding: bytes, as: UTF8.self)
         }

@@ -374,7 +374,7 @@ package final class WakeLease: Sendable {
     /// Reports the progress of a continued task.
     func tell(_ wake: String, _ progress: TaskProgress) async throws(WakeWorkerError) {
         guard let extender = self.extender else {
-            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none is told of its progress")
+            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so its progress is not reported")
         }
         try await extender.tell(progress, of: wake)
     }

@@ -135,6 +135,10 @@ package struct WorkerTiming: Sendable {
     package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
     /// The longest silence of the gateway after the deadline of a wake, in milliseconds.
     package var grace = WakeStateMachine.expirationGrace
+    /// The longest time of a request for more time, in milliseconds.
+    package var extensionTimeout = 10_000
+    /// The longest time of a report of progress, in milliseconds.
+    package var reportTimeout = 5000
 
     /// Creates the default timeouts and waits.
     package init() {}

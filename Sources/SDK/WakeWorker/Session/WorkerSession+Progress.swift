@@ -83,7 +83,7 @@ extension WorkerSession {
         do throws(WakeWorkerError) {
             var request = try self.request.progress(reporting.newest(), wake: id)
             request.isFresh = wake.isConnectionDoubtful
-            request.timeoutMilliseconds = Self.reportTimeout
+            request.timeoutMilliseconds = self.request.timing.reportTimeout
             try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
         } catch {
             self.reportFailed(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
@@ -123,9 +123,6 @@ extension WorkerSession {
         }
         self.wakes[id]?.reports.answered(answer, now: loop.now, using: &self.generator)
     }
-
-    /// The timeout of a report, in milliseconds.
-    private static let reportTimeout = 5000
 
     /// Returns true if the handler's outcome must wait for the last progress report, which is sent at once.
     func isHeldForReport(_ id: String, on loop: HTTPLoop) -> Bool {

@@ -76,7 +76,7 @@ extension WorkerSession {
         let fault: String
         do throws(ServerSentEventParser.EventTooLarge) {
             for event in try self.reader.received(bytes) where !self.take(event, on: loop) {
-                fault = "sent a wake that cannot be read, or more than it may"
+                fault = "sent a wake that cannot be read, or more than allowed"
                 return self.breakOff(fault, on: loop)
             }
             return

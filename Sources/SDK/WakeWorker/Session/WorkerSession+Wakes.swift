@@ -375,7 +375,8 @@ extension WorkerSession: WakeExtender {
 
     func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
-            let request = try self.request.extend(id, milliseconds: milliseconds)
+            var request = try self.request.extend(id, milliseconds: milliseconds)
+            request.timeoutMilliseconds = self.request.timing.extensionTimeout
             try self.askForTime(request, .extend(wake: id, wish), of: id, on: loop)
         } catch {
             if error.isPassing {

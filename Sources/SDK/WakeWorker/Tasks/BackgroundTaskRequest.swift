@@ -107,7 +107,7 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         var members = ["\"identifier\":\"\(self.identifier)\"", "\"kind\":\"\(self.kind.rawValue)\""]
         if let earliestBegin = self.earliestBegin {
             guard let milliseconds = earliestBegin.millisecondsSince1970 else {
-                throw BackgroundTaskError(.badTaskRequest, "earliestBegin is no moment from 1970 to the year 9999")
+                throw BackgroundTaskError(.badTaskRequest, "earliestBegin is not a time from 1970 to the year 9999")
             }
             members.append("\"earliestBegin\":\(milliseconds)")
         }

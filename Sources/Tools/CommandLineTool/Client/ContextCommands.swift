@@ -66,7 +66,7 @@ enum ContextCommands {
             (1...64).contains(name.utf8.count)
             && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "._-".utf8.contains($0) }
         guard isName else {
-            throw .usage("\"\(name)\" is no name of a context; write letters, digits, '.', '_' and '-', at most 64")
+            throw .usage("\"\(name)\" is not a name of a context; write letters, digits, '.', '_' and '-', at most 64")
         }
         guard parsed.isSet("--gateway") || parsed.isSet("--admin") else {
             throw .usage("the context needs --gateway URL, --admin URL, or both")
@@ -114,7 +114,7 @@ enum ContextCommands {
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
-        if file.contexts.isEmpty { Console.error("wakegate: there is no context; see `wakegate context add --help`") }
+        if file.contexts.isEmpty { Console.error("wakegate: no context is stored; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
             let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
             Console.out(TerminalText.harmless("\(name == file.current ? "*" : " ") \(name)  \(urls)") + "\n")
@@ -151,7 +151,7 @@ enum ContextCommands {
 
     private static func file() throws(CommandFailure) -> (path: String, file: ContextFile) {
         guard let path = ContextFile.path(ProcessInfo.processInfo.environment) else {
-            throw CommandFailure(.failed, "there is no place for contexts; set XDG_CONFIG_HOME, or HOME, to a path")
+            throw CommandFailure(.failed, "no folder for contexts is known; set XDG_CONFIG_HOME, or HOME, to a path")
         }
         return (path, try ContextFile.read(path))
     }
@@ -206,7 +206,7 @@ struct ContextFile: Codable, Hashable {
             throw CommandFailure(.failed, "\(path) cannot be read (\(error.reason)); \(error.remedy)")
         }
         guard let bytes else {
-            throw CommandFailure(.failed, "\(path) is no ordinary file; remove it, and add the contexts anew")
+            throw CommandFailure(.failed, "\(path) is not a regular file; remove it, and add the contexts anew")
         }
         guard let file = try? JSONDecoder().decode(ContextFile.self, from: Data(bytes)) else {
             throw CommandFailure(.failed, "\(path) holds no contexts; remove it, and add the contexts anew")
@@ -240,6 +240,6 @@ struct ContextFile: Codable, Hashable {
         let all =
             names.isEmpty
             ? "add it: wakegate context add \(name) --gateway URL" : "there are: \(names.joined(separator: ", "))"
-        return .usage("there is no context \"\(name)\"; \(near ?? all)")
+        return .usage("no context \"\(name)\" is stored; \(near ?? all)")
     }
 }

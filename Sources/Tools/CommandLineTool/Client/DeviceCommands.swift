@@ -141,11 +141,11 @@ extension CommandDefinition {
 
     package static let deviceLaunch = acting(
         .launch,
-        "launch what waits on a device now, whatever holds it; an empty wake when nothing does"
+        "launch a device's pending work now, whatever holds it; an empty wake when nothing is pending"
     )
     package static let deviceDrop = acting(
         .drop,
-        "discard the push that waits on a device; a wake in flight goes on"
+        "discard the pending push of a device; a wake in flight continues"
     )
     package static let deviceExpire = acting(.expire, "end the wake in flight of a device as expired now")
 
@@ -256,7 +256,7 @@ package enum DeviceActions {
             Console.error("wakegate: \(number) to be \(self.action.word)")
             guard !tokens.isEmpty else { return 0 }
             if !self.parsed.isSet("--yes") {
-                guard Console.isAsked("wakegate: go on? [y/N] ") else {
+                guard Console.isAsked("wakegate: continue? [y/N] ") else {
                     throw CommandFailure(.failed, "nothing was done; answer y, or add --yes")
                 }
             }
@@ -319,7 +319,7 @@ extension CommandDefinition {
             ),
             OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "TOKEN", "only devices behind this one, in the order of tokens"),
-            OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
         example: "wakegate device list --topic com.example.app --hold battery",
         notes: [

@@ -11,7 +11,7 @@ package enum GatewayAnswer {
         guard let value = JSONValue(object: response.body) else {
             throw CommandFailure(
                 .failed,
-                "the answer is no JSON object; see whether --gateway names a WakeGate gateway"
+                "the answer is not a JSON object; check whether --gateway names a WakeGate gateway"
             )
         }
         return value
@@ -96,7 +96,7 @@ struct ListPages {
         } while after != nil && left > 0
         guard !isJSON else { return 0 }
         if isEmpty { Console.error("wakegate: \(self.nothing)") }
-        if let after { Console.error("wakegate: there may be more; go on with --after \(after)") }
+        if let after { Console.error("wakegate: there may be more; continue with --after \(after)") }
         return 0
     }
 

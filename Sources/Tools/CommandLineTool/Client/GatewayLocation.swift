@@ -95,7 +95,7 @@ package struct GatewayLocation: Sendable {
     /// Checks the client certificate and its key, because libcurl's errors are less specific.
     private static func checkCertificate(_ sources: LocationSources) throws(CommandFailure) {
         guard let certificate = sources.certificate else {
-            guard sources.key == nil else { throw .usage("--cert is missing beside --key; write --cert FILE") }
+            guard sources.key == nil else { throw .usage("--key needs --cert; write --cert FILE") }
             return
         }
         guard !self.lacks("CERTIFICATE-----", certificate) else {

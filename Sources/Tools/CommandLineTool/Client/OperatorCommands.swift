@@ -44,7 +44,7 @@ enum HealthCommand {
 extension CommandDefinition {
     package static let backup = CommandDefinition(
         "backup",
-        "copy the state of the running gateway while it goes on",
+        "copy the state of the running gateway, which keeps running",
         arguments: [ArgumentDefinition("NAME", "the copy's name: letters, digits, '.', '_' and '-', at most 64")],
         options: OptionDefinition.client,
         example: "wakegate backup before-upgrade",
@@ -109,7 +109,7 @@ extension CommandDefinition {
     package static let reload = CommandDefinition(
         "reload",
         "have the running gateway read its configuration again",
-        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate reload",
         notes: [
             """
@@ -127,7 +127,7 @@ package enum ReloadCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let response = try parsed.ask("POST", "/v1/reload")
         guard let faults = self.faults(response) else { return try parsed.show(response, self.text) }
-        throw CommandFailure(.failed, "the old configuration is in force, as the new one has \(faults)")
+        throw CommandFailure(.failed, "the old configuration stays in effect, as the new one has \(faults)")
     }
 
     /// Returns the changes, one line for each key.
@@ -165,25 +165,25 @@ extension CommandDefinition {
 
     package static let topicList = CommandDefinition(
         "topic list",
-        "list the topics, with what waits of each and which are paused",
-        options: [OptionDefinition("--json", "", "show the gateway's answer as it is")] + OptionDefinition.client,
+        "list the topics, with their pending pushes and which are paused",
+        options: [OptionDefinition("--json", "", "show the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate topic list",
         run: TopicCommands.list
     )
 
     package static let topicPause = CommandDefinition(
         "topic pause",
-        "launch nothing of a topic by itself from now on; what comes is taken, and waits",
+        "pause a topic: accept pushes but launch nothing",
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic pause com.example.app",
-        notes: ["Wakes in flight go on. `wakegate device launch` launches what a person wants to try."],
+        notes: ["Wakes in flight continue. `wakegate device launch` launches what a person wants to try."],
         run: TopicCommands.pausing(true)
     )
 
     package static let topicResume = CommandDefinition(
         "topic resume",
-        "launch what waits of a paused topic by its policy again",
+        "launch the pending pushes of a paused topic by its policy again",
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic resume com.example.app",
@@ -204,8 +204,8 @@ package enum TopicCommands {
             try GatewayAnswer.check(try parsed.ask("POST", path, body: []))
             Console.error(
                 isPaused
-                    ? "wakegate: \(topic) is paused; what comes waits until `wakegate topic resume \(topic)`"
-                    : "wakegate: \(topic) is not paused; what has waited launches by its policy"
+                    ? "wakegate: \(topic) is paused; new pushes wait until `wakegate topic resume \(topic)`"
+                    : "wakegate: \(topic) is not paused; pending pushes launch by its policy"
             )
             return 0
         }
@@ -230,7 +230,7 @@ extension CommandDefinition {
     package static let faultsList = CommandDefinition(
         "faults list",
         "show the fault rules of the running `wakegate dev`, and how often each fired",
-        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate faults list",
         run: FaultCommands.list
     )

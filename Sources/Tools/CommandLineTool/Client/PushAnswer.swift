@@ -123,7 +123,7 @@ package struct PushAdvice: Sendable {
     private func accepted(_ disposition: String) -> String? {
         switch disposition {
         case "no-wake":
-            "no-wake: its aps has no \"content-available\": 1, so it is counted and wakes nobody; "
+            "no-wake: its aps has no \"content-available\": 1, so it is counted and causes no wake; "
                 + "a silent push is --payload '\(PushPayloadOption.silent)'"
         case "discarded" where self.expiration == "0":
             "discarded: --expiration 0 is now or never, and the device may not be woken now; "
@@ -144,10 +144,10 @@ package struct PushAdvice: Sendable {
         case .badExpirationDate:
             "--expiration is neither a duration nor a UNIX time in seconds; write such as 10m, or 0"
         case .badMessageId:
-            "--apns-id is no UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
+            "--apns-id is not a UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
         case .badPriority: "--priority is 10, 5 or 1; a background push has 5 where strictBackgroundPriority is set"
         case .badTopic:
-            "\"\(self.topic)\" is no topic; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"
+            "\"\(self.topic)\" is not a topic; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"
         case .deviceTokenNotForTopic:
             "the device belongs to another topic than \(self.topic); `wakegate stats --device \(self.device)` names it"
         case .invalidPushType: "--push-type is none that APNs has; write background, or leave it out"
@@ -174,7 +174,7 @@ package struct PushAdvice: Sendable {
         let isHexadecimal = self.device.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
         guard isHexadecimal, self.device.utf8.count.isMultiple(of: 2), (32...200).contains(self.device.utf8.count)
         else {
-            return "\"\(self.device)\" is no device token: an even number of hexadecimal digits, 32 to 200 of them"
+            return "\"\(self.device)\" is not a device token: an even number of hexadecimal digits, 32 to 200 of them"
         }
         return "no device is registered under this token; `wakegate device register \(self.device) --topic "
             + "\(self.topic)` does it, and registration: \"open\" takes every token"
@@ -187,7 +187,7 @@ package struct PushAdvice: Sendable {
             self.showsProviderToken
                 ? "the gateway takes no such provider token, and tells clients no more, as APNs; its log says which it "
                     + "is, key id, team or key (providerTokenRefused), and `wakegate key list` shows what it takes"
-                : "what was shown is no provider token; sign one with --provider-key FILE --team TEAM --key-id ID"
+                : "this is not a provider token; sign one with --provider-key FILE --team TEAM --key-id ID"
         case .missingProviderToken:
             "the gateway asks providers who they are; write --provider-key FILE --team TEAM --key-id ID, or --cert FILE"
         case .expiredProviderToken:
@@ -196,7 +196,7 @@ package struct PushAdvice: Sendable {
             "the key is for the other environment of APNs; `wakegate key list` shows for which"
         case .unrelatedKeyIdInToken: "the connection has shown a key of other topics before; use one connection a key"
         case .tooManyProviderTokenUpdates:
-            "the connection has changed its token within 20 minutes; go on with the one it had"
+            "the connection has changed its token within 20 minutes; continue with the one it had"
         case .topicDisallowed:
             "the key or certificate may not push to \(self.topic); `wakegate key list` shows its topics"
         case .badCertificate, .badCertificateEnvironment:

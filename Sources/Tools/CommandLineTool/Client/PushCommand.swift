@@ -19,8 +19,8 @@ extension CommandDefinition {
                 The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1
                 when one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With
                 --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
-                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. What to do about an
-                answer is said on standard error. A payload that is no JSON object is not sent; the exit status is 64.
+                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. Standard error
+                says what to do about an answer. A payload that is not a JSON object is not sent; the exit status is 64.
                 """,
                 """
                 --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
@@ -217,8 +217,8 @@ extension CommandDefinition {
             ),
             OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "go on where a list left off"),
-            OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
+            OptionDefinition("--after", "NEXT", "continue where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired --since 1h",
         notes: [
@@ -350,7 +350,7 @@ package struct ProviderToken: Hashable, Sendable {
         let given = options.filter { parsed.isSet($0.0) }
         if given.isEmpty { return nil }
         if let (name, placeholder) = options.first(where: { !parsed.isSet($0.0) }) {
-            throw .usage("\(name) is missing beside \(given[0].0); write \(name) \(placeholder)")
+            throw .usage("\(name) is missing with \(given[0].0); write \(name) \(placeholder)")
         }
         if parsed.isSet("--token") {
             throw .usage("--token and --provider-key both say who sends the push; leave one out")

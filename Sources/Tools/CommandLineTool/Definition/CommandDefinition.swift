@@ -158,7 +158,7 @@ extension OptionDefinition {
         OptionDefinition(
             "--key",
             "FILE",
-            "PEM file of its private key; WAKEGATE_KEY beside WAKEGATE_CERT; default: the file of --cert"
+            "PEM file of its private key; WAKEGATE_KEY with WAKEGATE_CERT; default: the file of --cert"
         ),
     ]
 

@@ -63,7 +63,7 @@ struct DocumentationCommands: Sendable {
     func completion(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard let shell = CompletedShell(rawValue: parsed.arguments[0]) else {
             throw .usage(
-                "\"\(parsed.arguments[0])\" is no shell that there are completions for; write bash, zsh or fish"
+                "\"\(parsed.arguments[0])\" is not a shell with completions; write bash, zsh or fish"
             )
         }
         Console.out(shell.text(self.commands()))

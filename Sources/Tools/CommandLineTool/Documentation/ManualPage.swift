@@ -116,9 +116,9 @@ extension ManualPage {
         page.macro("Sh", "EXIT", "STATUS")
         page.raw(".Bl -tag -width Ds -compact")
         let meanings = [
-            ("0", "all went well; a server was told to end, and did"), ("64", "the command line is wrong"),
-            ("77", "the gateway refuses what a worker shows"), ("78", "the configuration is wrong"),
-            ("2", "a push was accepted that wakes nobody"), ("1", "anything else failed; standard error says what"),
+            ("0", "all went well; a server ended as requested"), ("64", "the command line is wrong"),
+            ("77", "the gateway refuses the worker's credentials"), ("78", "the configuration is wrong"),
+            ("2", "a push was accepted that causes no wake"), ("1", "anything else failed; standard error says what"),
         ]
         for (status, meaning) in meanings {
             page.macro("It", status)

@@ -3,7 +3,7 @@ import Glibc
 extension CommandDefinition {
     package static let size = CommandDefinition(
         "size",
-        "compute how large a database and its gateways are to be",
+        "estimate database and gateway sizes for a load",
         options: [
             OptionDefinition(
                 "--devices",

@@ -8,7 +8,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
-            OptionDefinition("--json", "", "the gateway's answer as it is"),
+            OptionDefinition("--json", "", "the gateway's answer unchanged"),
             OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --watch",
@@ -86,7 +86,7 @@ package enum StatsText {
             ("  discarded", self.sum(pushes["discarded"])),
             ("  pending", self.number(pushes["pending"])),
             ("  in flight", self.number(pushes["inFlight"])),
-            ("pushes that wake nobody", self.number(pushes["noWake"])),
+            ("pushes without a wake", self.number(pushes["noWake"])),
             ("pushes rejected", self.sum(pushes["rejected"])),
             ("wakes launched", self.number(wakes["launched"])),
             ("  ended", self.sum(wakes["results"])),

@@ -122,7 +122,7 @@ package enum TaskCommands {
                 throw .usage("--topic is for all devices, and DEVICE has one topic; leave it out")
             }
             if parsed.isSet("--json"), let option = ["--kind", "--state"].first(where: { parsed.isSet($0) }) {
-                throw .usage("--json shows the gateway's answer for DEVICE as it is; leave \(option) out")
+                throw .usage("--json shows the gateway's answer for DEVICE unchanged; leave \(option) out")
             }
             return self.tasksPath(parsed)
         }
@@ -160,7 +160,7 @@ extension CommandDefinition {
     private static let exampleToken = String(repeating: "0badcafe", count: 8)
     private static let device = ArgumentDefinition("DEVICE", "the device token, hexadecimal")
     private static let identifier = ArgumentDefinition("ID", "the task's identifier")
-    private static let json = OptionDefinition("--json", "", "the gateway's answer as it is")
+    private static let json = OptionDefinition("--json", "", "the gateway's answer unchanged")
 
     package static let taskSubmit = CommandDefinition(
         "task submit",
@@ -195,7 +195,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--wait",
                 "",
-                "show how far it is until it has ended, and exit as it did; Control-C cancels it; continued"
+                "show its progress until it has ended, and exit as it did; Control-C cancels it; continued"
             ),
             json,
         ] + OptionDefinition.client,
@@ -279,7 +279,7 @@ extension CommandDefinition {
 
     package static let taskFinished = CommandDefinition(
         "task finished",
-        "tell that transfers of a background session have finished",
+        "report that transfers of a background session have finished",
         arguments: [device, ArgumentDefinition("SESSION", "the session's name")],
         options: [
             OptionDefinition("--count", "N", "how many; default: 1", value: .integer(1...100_000)),

@@ -188,9 +188,9 @@ package enum TaskRefusal {
         case "Unavailable":
             "`wakegate device conditions \(device) backgroundRefresh=available` says that the device allows it"
         case "NotForeground":
-            "`wakegate device conditions \(device) appState=active` says that somebody uses the device"
+            "`wakegate device conditions \(device) appState=active` says that a person uses the device"
         case "TooManyPendingTaskRequests":
-            "`wakegate task list \(device)` shows what waits, and `wakegate task cancel \(device) ID` drops one"
+            "`wakegate task list \(device)` shows the pending ones, and `wakegate task cancel \(device) ID` drops one"
         case "ImmediateRunIneligible": "with --strategy queue it waits until it can launch"
         case "UnknownDevice", "Unregistered":
             "`wakegate device register \(device) --topic TOPIC` makes the device known"

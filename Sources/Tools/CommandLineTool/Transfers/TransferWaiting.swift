@@ -325,7 +325,7 @@ package enum TransferText {
         case .finished: "\(transfer.id) finished, \(ByteText.text(transfer.bytes))"
         case .failed: "\(transfer.id) failed: \(transfer.failure?.description ?? "the agent does not say why")"
         case .cancelled: "\(transfer.id) was cancelled"
-        case .waiting, .running: "\(transfer.id) goes on"
+        case .waiting, .running: "\(transfer.id) continues"
         }
     }
 

@@ -247,7 +247,7 @@ extension CommandLoop {
             let line = TerminalText.harmless(String(decoding: fault.prefix(100), as: UTF8.self))
             self.log(
                 "the command of wake \(job.run.work.wake) said \"\(line)\" as its progress; lines such as "
-                    + "\"progress 10/100 text\" are told, and no others"
+                    + "\"progress 10/100 text\" are reported, and no others"
             )
         }
         return !bytes.isEmpty
@@ -277,7 +277,7 @@ extension CommandLoop {
     }
 
     private func guardEnded() {
-        self.log("the process that guards the commands was ended by somebody; another is started")
+        self.log("the process that guards the commands has been killed; another is started")
         do throws(CommandFailure) {
             try self.commandGuard.restart(knowing: self.jobs.keys)
         } catch {

@@ -40,12 +40,12 @@ extension CommandDefinition {
             OptionDefinition(
                 "--report-app-state",
                 "",
-                "tell it whether somebody uses this machine, by logind's IdleHint, as appState of --device"
+                "report whether a person uses this machine, by logind's IdleHint, as appState of --device"
             ),
             OptionDefinition(
                 "--output",
                 "log|inherit",
-                "the commands' output: the wake's id before each line (log, the default), or as it is",
+                "the commands' output: the wake's id before each line (log, the default), or unchanged",
                 words: ["log", "inherit"]
             ),
             OptionDefinition(
@@ -129,7 +129,7 @@ package enum WorkerCommand {
             throw .usage("--device was given \(parsed.all("--device").count) times; give it at most 64 times")
         }
         guard ProgramPath.find(parsed.trailing[0]) != nil else {
-            throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
+            throw .usage("\"\(parsed.trailing[0])\" is not a program; put the path of one, or a name in PATH, after --")
         }
         let tasks = try WorkerTasks(parsed)
         let location = try GatewayLocation(parsed, side: .edge)
@@ -278,10 +278,10 @@ package struct WorkerLog: Sendable {
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
-            self.commands.log("the deadline of wake \(wake) is near; its command is told to stop")
+            self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
         case .expired(let wake):
             self.commands.wakeEnded(wake)
-            self.commands.log("wake \(wake) has expired; its command is told to stop")
+            self.commands.log("wake \(wake) has expired; its command is stopped")
         case .lost(let wake): self.commands.wakeEnded(wake)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // An earlier event has reported how the wake ended.
@@ -312,7 +312,7 @@ package struct WorkerLog: Sendable {
         case .progress: "progress, it has not advanced for too long"
         case .conditions: "conditions, those of its device no longer allow it"
         case .pressure: "pressure, memory is short or fewer tasks may run"
-        case .cancelled: "cancelled, by whoever submitted it"
+        case .cancelled: "cancelled, by its submitter"
         case .operator: "operator, who has ended it"
         case .lost: "lost, and launched again"
         }

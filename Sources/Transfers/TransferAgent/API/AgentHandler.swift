@@ -171,7 +171,7 @@ package final class AgentHandler: RequestHandler {
                 let subject = error.member ?? "The body"
                 throw APIError(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
             }
-            throw APIError(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
+            throw APIError(400, "BadJSON", "The body is not JSON (byte \(error.column): \(error.what)); correct it.")
         }
     }
 

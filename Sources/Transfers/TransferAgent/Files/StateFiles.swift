@@ -396,7 +396,7 @@ package final class FileMove: @unchecked Sendable {
     package func step() throws(StateFiles.TakeFault) -> Bool {
         guard let size = (try? FileSystem.status(self.source))?.size else { throw self.failed(.gone) }
         guard let parent = StateFiles.parent(of: self.path) else {
-            throw self.failed(.badPath("it is no absolute path of a file"))
+            throw self.failed(.badPath("it is not an absolute path of a file"))
         }
         guard !self.files.isOwn(parent) else { throw self.failed(.badPath("\(parent) is the agent's own folder")) }
         do throws(SystemError) {

@@ -333,7 +333,7 @@ extension TransferAttempt {
     private func entityBegan(_ response: HTTPResponse) -> Verdict {
         guard let length = EntityLength.announced(in: response) else {
             let shown = response.header("content-length") ?? ""
-            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is no length"))
+            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is not a length"))
         }
         self.total = length
         self.writing = nil
@@ -447,7 +447,7 @@ extension TransferAttempt {
     /// Syncs and verifies the file, then reports the result.
     private func finish(status: Int) {
         guard let writing = self.writing else {
-            return self.fail(.fileUnwritable("there is no file"))
+            return self.fail(.fileUnwritable("the file is missing"))
         }
         let bytes = self.bytes
         let report = self.report

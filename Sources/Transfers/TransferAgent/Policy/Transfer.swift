@@ -387,14 +387,14 @@ package enum TransferFault: Hashable, Sendable {
             "The server's certificate is not trusted: \(words). Name its authority with --trust, or correct the URL."
         case .tooManyRedirects(let most): "The server redirected more than \(most) times; correct the URL."
         case .badChecksum(let expected, let found):
-            "The SHA-256 of what came is \(found), not \(expected); ask whoever publishes it which is right."
+            "The SHA-256 of the received bytes is \(found), not \(expected); ask the publisher which is right."
         case .tooLarge(let most): "There is more than the \(most) bytes that are allowed; raise bytesMax."
         case .noSpace(let missing): "\(missing) bytes of space are missing; free them, and ask for the transfer again."
         case .spaceClaimed(let missing):
             "\(missing) bytes of space are missing while other downloads run; this one is tried again."
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
         case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
-        case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
+        case .fileUnwritable(let words): "The received bytes cannot be written to the state folder: \(words)."
         case .fileChanged(let path):
             "\(path) changed while it was sent; add the transfer when the file is complete."
         case .serverStoppedReading(let sent, let total):
@@ -406,7 +406,7 @@ package enum TransferFault: Hashable, Sendable {
         case .wrongLength(let words): "The server's lengths disagree: \(words)."
         case .timedOut(let words):
             "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
-        case .interrupted(let words): "The transfer cannot go on: \(words)."
+        case .interrupted(let words): "The transfer cannot continue: \(words)."
         }
     }
 

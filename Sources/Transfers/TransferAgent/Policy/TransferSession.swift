@@ -119,7 +119,7 @@ package enum TransferHold: String, CaseIterable, Sendable {
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
-        case .network: "There is no network; it is tried as soon as there is one."
+        case .network: "The network is down; the transfer is tried again when it is up."
         case .earliestBegin: "It begins no earlier than it was asked to."
         case .backoff: "The last attempt failed, and the next one waits its time."
         case .slots: "It waits for others to end: of its host, or of all."

@@ -121,7 +121,7 @@ package enum AgentProcess {
             return try room.restore()
         } catch {
             let path = "\(settings.stateFolder)/transfers.sqlite"
-            throw Failure("\(path) cannot be read: \(error.message); put a copy in its place, or name another folder")
+            throw Failure("\(path) cannot be read: \(error.message); replace it with a copy, or name another folder")
         }
     }
 

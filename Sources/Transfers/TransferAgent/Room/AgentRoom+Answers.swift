@@ -238,10 +238,10 @@ extension AgentRoom {
         value("received_bytes_total", .counter, "Bytes that downloads received, as attempts ended.", tally.received)
         value("sent_bytes_total", .counter, "Bytes that uploads sent, as attempts ended.", tally.sent)
         value("taken_total", .counter, "Files that were taken.", tally.taken)
-        value("expired_untaken_total", .counter, "Files that nobody took in time.", tally.expiredUntaken)
+        value("expired_untaken_total", .counter, "Files that no client took in time.", tally.expiredUntaken)
         value("state_bytes", .gauge, "Bytes of the files in the state folder.", self.files.used)
         let waiting = self.outbox.count
-        value("outbox_waiting", .gauge, "Finished sessions that the gateway is still to be told of.", waiting)
+        value("outbox_waiting", .gauge, "Finished sessions not yet reported to the gateway.", waiting)
         value("wakes_delivered_total", .counter, "Finished sessions that the gateway took.", tally.delivered)
         let refused = tally.refusedWakes
         value("wakes_refused_total", .counter, "Finished sessions that the gateway refused for good.", refused)

@@ -73,7 +73,7 @@ extension AgentRoom {
             throw APIError(
                 404,
                 "UnknownSession",
-                "There is no session \(name); make it with PUT /v1/sessions/\(name)."
+                "The session \(name) does not exist; make it with PUT /v1/sessions/\(name)."
             )
         }
         return number
@@ -394,7 +394,7 @@ extension AgentRoom {
             self.promiseAnyhow { self.refuse(stream, APIError(400, "BadPath", message)) }
         case .noSpace(let words)?:
             self.change(id) { $0.taking = nil }
-            let message = "There is no space for the file (\(words)); free some there."
+            let message = "Too little space for the file (\(words)); free some there."
             self.promiseAnyhow { self.refuse(stream, APIError(507, "NoSpace", message)) }
         }
     }

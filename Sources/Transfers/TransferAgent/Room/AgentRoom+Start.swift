@@ -103,7 +103,7 @@ extension AgentRoom {
     private func tell(of jump: WallClockJump) {
         let meaning =
             jump.isHeldBack
-            ? "no time counts as passed since the last commit" : "what passed goes by the clock as it is now"
+            ? "no time counts as passed since the last commit" : "elapsed time follows the new clock"
         self.log.write(
             .clockJumped,
             [

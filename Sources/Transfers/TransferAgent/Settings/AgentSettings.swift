@@ -66,7 +66,7 @@ package struct AgentKey: Sendable {
     package static let all: [AgentKey] = [
         .text("state", "the state folder, which no other agent uses", "a path") { $0.stateFolder = $1 },
         .text("listen", "where workers connect", "unix: and an absolute path") { $0.listen = $1 },
-        .text("gateway", "the gateway that is told of finished sessions", "a URL, or unix:PATH") { $0.gateway = $1 },
+        .text("gateway", "the gateway that gets finished sessions", "a URL, or unix:PATH") { $0.gateway = $1 },
         .text("ca", "the authority of the gateway's certificate", "the path of a PEM file") {
             $0.gatewayAuthority = $1
         },
@@ -224,7 +224,7 @@ package enum AgentSettingsReader {
             return faults.append("\(path) cannot be read (\(error.reason)); name a file with --config FILE")
         }
         guard let bytes, bytes.count <= self.fileBytesMax else {
-            return faults.append("\(path) is no file of at most \(self.fileBytesMax) bytes; name another")
+            return faults.append("\(path) is not a file of at most \(self.fileBytesMax) bytes; name another")
         }
         do throws(JSON5Fault) {
             self.take(try JSON5Reader.read(bytes), prefix: "", into: &settings, &faults)
@@ -260,7 +260,7 @@ package enum AgentSettingsReader {
         _ faults: inout [String]
     ) {
         guard let equals = assignment.firstIndex(of: "=") else {
-            return faults.append("\"\(assignment)\" is no setting; write KEY=VALUE")
+            return faults.append("\"\(assignment)\" is not a setting; write KEY=VALUE")
         }
         let name = String(assignment[..<equals])
         let text = String(assignment[assignment.index(after: equals)...])
@@ -278,7 +278,7 @@ package enum AgentSettingsReader {
         guard let key = AgentKey.all.first(where: { $0.name == name }) else {
             let nearest = NearestMatch.find(name, in: AgentKey.all.map(\.name))
             let hint = nearest.map { "did you mean \($0)?" } ?? "`wakegate transfers --help` lists the keys"
-            return faults.append("there is no key \(name); \(hint)")
+            return faults.append("the key \(name) does not exist; \(hint)")
         }
         guard key.assign(&settings, value) else {
             return faults.append("\(name) is \(value.described); write \(key.requirement)")

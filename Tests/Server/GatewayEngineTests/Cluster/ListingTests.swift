@@ -14,7 +14,7 @@ struct ListingTests {
         return scene
     }
 
-    /// An answer to a read: nothing was found, and there are more devices behind this one, if it is given.
+    /// Returns an empty reply to a read; if `end` is given, there are more devices after it.
     private func nothing(_ number: TransactionNumber, upTo end: Int?) -> ClusterReply {
         var loaded = LoadedDevices(
             now: Instant(milliseconds: 5000),
@@ -46,7 +46,7 @@ struct ListingTests {
         #expect(outcome.status == 200 && heard.count == 1)
         #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
         #expect(scene.store.reads[2].after == EngineRig.token(7), "behind the slice")
-        // No device of another topic is named: the list ends without a next page.
+        // No device of another topic is visible: the list ends without a next page.
         scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
         guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
             throw RigFailure("the list is not answered")
@@ -106,7 +106,7 @@ struct ListingTests {
     func counts() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...65_537 { requests.statistics(number) } }
-        // The sample of a second is one of the questions.
+        // The sample of a second is one of the requests.
         #expect(heard.compactMap(\.answered) == [65_536, 65_537])
         guard case .answer(_, let outcome)? = heard.first else { throw RigFailure("no question is answered") }
         #expect(outcome.status == 503)

@@ -193,7 +193,7 @@ struct SharedGatewayEngineTests {
         }
         rig.ask(0) { $0.readiness(20) }
         #expect(rig[0].answer(20) == "503 ServiceUnavailable" && rig[0].text(20).contains("The disk is full."))
-        // A balancer sends no pushes to it. It counts refused pushes each second, which shows when commits succeed.
+        // A load balancer sends it no pushes. It stores refused pushes each second, which shows when commits succeed.
         rig.pass(seconds: 30)
         rig.ask(0) { $0.readiness(21) }
         #expect(rig[0].answer(21) == "503 ServiceUnavailable")
@@ -229,7 +229,7 @@ struct SharedGatewayEngineTests {
         let refused = heard { _ in }
         guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
         #expect(outcome.status == 503)
-        // A push after it asks for the topic again.
+        // A later push requests the topic again.
         _ = heard { $0.push(4, 1, topic: 3) }
         store.replies.append(.loaded(try #require(store.loads.last), rows))
         _ = heard { _ in }
@@ -407,7 +407,8 @@ struct SharedGatewayEngineTests {
         let ready = heard { $0.readiness(7) }
         guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
         #expect(outcome.status == 200)
-        // What waits when the database goes is refused then; a transaction that is open when that is known.
+        // Waiting commands are refused when the database disappears. An open transaction is refused when its failure is
+        // known.
         _ = heard { $0.push(8, 1) }
         store.replies.append(.detached(StoreError(message: "The database is gone.")))
         #expect(heard { $0.push(9, 2) }.compactMap(\.answered) == [9])
@@ -460,7 +461,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
-    /// A gateway with a stream that hears of conditions, and the row of device 1.
+    /// Returns a gateway with a stream that receives conditions, and the row of device 1.
     private static func sceneWithDevice() throws -> (ScriptedScene, LoadedDevices) {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
@@ -494,7 +495,7 @@ struct SharedGatewayEngineTests {
     func conditionsGivenUp() throws {
         let (scene, rows) = try Self.sceneWithDevice()
         let (good, bad, topic) = (EngineRig.token(1), EngineRig.token(2), TopicIndex(rawValue: 0))
-        // The stream does not read while the device changes: it is owed that later, when no row is in memory.
+        // The stream does not read while the device changes, so it is notified later, when no row is in memory.
         _ = scene.heard { $0.pauseStream(3, true) }
         scene.store.replies.append(.told(.conditions(good, topic)))
         _ = scene.heard { _ in }

@@ -5,7 +5,8 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// What every engine keeps of continued tasks: who may start one and when, what runs beside what, and how one ends.
+/// The rules for continued tasks in every engine: the caller and time of a start, the tasks that may run at the same
+/// time, and the end of a task.
 @Suite("What every engine keeps of continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
@@ -30,7 +31,7 @@ struct ContinuedContractTests {
         #expect(contract.answer(5) == "409 NotForeground")
         let wake = try contract.lastWake()
         #expect(wake.text.contains(#""task":"export.a""#) && wake.text.contains(#""title":"A","subtitle":"a""#))
-        // What waits does not ask for the foreground again.
+        // A pending task does not need the foreground again.
         contract.ask { $0.report(6, wake.id, TaskResult.success) }
         #expect(try contract.lastWake().text.contains(#""task":"export.b""#))
         contract.ask { $0.explain(7, 1) }
@@ -87,7 +88,7 @@ struct ContinuedContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    /// Three continued tasks in flight on one stream, the first the most advanced.
+    /// Returns three continued tasks in flight on one stream; the first has advanced most.
     private func pressed(_ kind: EngineKind, last: TaskSubmission.Strategy) throws -> (EngineContract, [WakeID]) {
         let contract = try self.contract(kind, continuedMax: 3)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -209,7 +210,7 @@ struct ContinuedContractTests {
         let later = try contract.lastWake()
         #expect(later.text.contains(#""title":"Later""#) && later.attempt == 1 && !later.text.contains("resumedFrom"))
         #expect(try contract.books().requests.replaced == 1)
-        // Of strategy `fail`, too, one that is lost waits again.
+        // A lost task is pending again, even with the strategy `fail`.
         contract.ask { $0.report(4, later.id, TaskResult.failure) }
         contract.ask { $0.submit(5, 1, "export.b", .continued(.fail)) }
         let lost = try contract.lastWake()
@@ -332,7 +333,7 @@ struct ReloadContractTests {
     )
     func earlier(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
-        // More devices than one piece of a sweep has.
+        // More devices than one batch of a sweep.
         let devices = Array(1...300)
         contract.ask { $0.subscribe(1, slots: 1000) }
         contract.ask { for device in devices { $0.push(1000 + device, device) } }

@@ -48,7 +48,7 @@ struct DeviceContractTests {
         #expect(contract.word(6) == "scheduled")
         var books = try contract.books()
         #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (2, 1, 1))
-        // Registering a token that is registered changes nothing.
+        // Registering a known token again changes nothing.
         contract.ask { $0.register(7, 1) }
         contract.ask { $0.push(8, 1, clientID: 77) }
         books = try contract.books()

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The contract of an engine: the list of devices", .timeLimit(.minutes(15)))
 struct DeviceListContractTests {
-    /// The devices of a list, page by page, each as its number and its state.
+    /// Returns the devices of a list, page by page, each as its number and its state.
     private func list(
         _ contract: EngineContract,
         _ from: Int,
@@ -52,7 +52,7 @@ struct DeviceListContractTests {
             contract.ask { $0.push(200 + device, device, topic: device % 2) }
             contract.pass(seconds: 1)
         }
-        // A newer push takes no older one's place.
+        // A newer push does not take the place of an older one.
         contract.ask { $0.push(300, 5, topic: 1) }
         contract.ask { $0.conditions(301, 9) { $0.network = false } }
         func list(_ from: Int, _ caller: Caller = .gateway, _ fill: (inout DeviceQuestion) -> Void) throws -> [String] {
@@ -100,7 +100,7 @@ struct DeviceListContractTests {
                 $0.charging = false
             }
         }
-        // The first has the only slot, the second is held by its battery, the third by the slot.
+        // The first has the only slot. The second is held by its battery, the third by the missing slot.
         contract.ask { $0.push(30, 1) }
         contract.ask { for device in 2...3 { $0.push(30 + device, device) } }
         #expect(Set(try self.list(contract, 100)) == ["1 inFlight", "2 held", "3 held", "4 idle"])
@@ -113,7 +113,7 @@ struct DeviceListContractTests {
         let wake = try contract.lastWake()
         contract.ask { $0.report(40, wake.id, .newData) }
         contract.ask { $0.push(41, 1) }
-        // Launches of a device are a minute apart: what comes now waits for its time.
+        // Launches of a device are a minute apart, so this push is pending until its time.
         #expect(try self.list(contract, 800) { $0.state = .pending } == ["1 pending"])
         contract.ask { $0.devices(900) { $0.state = .pending } }
         #expect(contract.member(900, "devices", "0", "eligibleAt") != "null")
@@ -131,8 +131,8 @@ struct DeviceListContractTests {
             $0.pause(20, topic: 1)
             $0.push(30, 1)
         }
-        // The first has a wake in flight, behind which a push waits without a network. Two holds keep back the second,
-        // one the third, the lack of a slot the fourth, a pause the sixth; nothing waits on the fifth.
+        // The first has a wake in flight and a pending push without a network. The second has two holds, the third has
+        // one, the fourth lacks a slot, and the sixth is paused. The fifth has no pending push.
         contract.ask {
             for device in [1, 2] { $0.conditions(40 + device, device) { $0.network = false } }
             for device in [2, 3, 6] {
@@ -251,7 +251,7 @@ struct DeviceListContractTests {
 
 @Suite("The contract of an engine: the list of pushes", .timeLimit(.minutes(15)))
 struct PushListContractTests {
-    /// A list, page by page: the devices' numbers and what became of their pushes.
+    /// Returns the pages of a list: the devices' numbers and the states of their pushes.
     private func list(
         _ contract: EngineContract,
         _ from: Int,

@@ -239,7 +239,7 @@ struct TaskDurabilityContractTests {
         #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
     }
 
-    /// An engine with a continued task that runs, and its wake.
+    /// Returns an engine with a running continued task, and its wake.
     private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: HeardWake) {
         let contract = try self.contract(kind)
         contract.ask {
@@ -251,7 +251,7 @@ struct TaskDurabilityContractTests {
         return (contract, try contract.lastWake())
     }
 
-    /// Whether the wake of a continued task that is launched after a restart says that it goes on from there.
+    /// Returns true if a continued task launched after a restart reports that it resumes from this progress.
     private func resumes(_ contract: EngineContract, from progress: String) throws -> Bool {
         try contract.restart()
         contract.ask { $0.subscribe(90, tasks: ["export"]) }

@@ -76,7 +76,7 @@ struct PushContractTests {
         }
         contract.settle()
         if kind.sharesStore {
-            // Devices do not wait for each other, nor anybody for a count.
+            // Devices do not wait for each other, and no request waits for a count.
             #expect(Set(contract.answered) == Set([1] + Array(10..<90)) && contract.answered.count == 81)
             for device in 0..<5 {
                 let pushes = stride(from: 10, to: 90, by: 4).flatMap { [$0, $0 + 3] }.filter { $0 % 5 == device }

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// A conversation about tasks: everything is permitted, and the device is registered.
+/// Returns a contract in which every task is permitted and the device is registered.
 private func taskContract(_ kind: EngineKind) throws -> EngineContract {
     let contract = try EngineContract(kind) { $0.permittedTasks = .all }
     contract.ask { $0.register(900, 1) }
@@ -242,7 +242,7 @@ struct TaskContractTests {
     @Test("A processing task ends when its conditions do, and asks for the time it had", arguments: EngineKind.all)
     func interrupted(kind: EngineKind) throws {
         let contract = try taskContract(kind)
-        // Answered before the stream begins, which hears of nothing then.
+        // Answered before the stream begins, so that the stream is not notified.
         contract.ask { $0.conditions(1, 1) { $0.charging = true } }
         contract.ask {
             $0.subscribe(2, tasks: ["clean"], reportsConditions: true)
@@ -326,7 +326,7 @@ struct TaskContractTests {
             $0.submit(2, 1, "b", .processing([]))
             $0.finish(3, 1, "s")
             $0.listTasks(4, 1)
-            // No device has the number 7.
+            // Device 7 does not exist.
             $0.submit(6, 7, "b")
             $0.finish(7, 7, "s")
         }

@@ -6,7 +6,7 @@ import WakeGateTestKit
 
 @Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
 struct WakeContractTests {
-    /// Device 1 has a wake in flight on stream 1, which has so many slots.
+    /// Returns an engine in which device 1 has a wake in flight on stream 1, which has this many slots.
     private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, HeardWake) {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1, slots: slots) }

@@ -20,7 +20,7 @@ struct GatewayRecordsTests {
         return keys
     }
 
-    /// The keys of what is stored at this moment.
+    /// Returns the keys of the records stored at this time.
     private func take(_ records: GatewayRecords, at monotonic: Int64) -> [RecordKey] {
         var batch = RecordBatch()
         records.takeChanges(into: &batch, at: monotonic)
@@ -193,7 +193,7 @@ struct WatchdogTests {
     }
 }
 
-/// Counts from any thread.
+/// A counter for any thread.
 private final class Tally: @unchecked Sendable {
     private let lock = NSLock()
     private var value = 0

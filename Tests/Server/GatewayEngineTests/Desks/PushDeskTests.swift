@@ -7,14 +7,14 @@ import Wire
 
 @Suite("What pushes are answered", .timeLimit(.minutes(15)))
 struct PushDeskTests {
-    /// A way to be refused.
+    /// A cause of a refusal.
     struct Case: CustomTestStringConvertible {
         let testDescription: String
         let word: String
-        /// When to send it again, in seconds; 0 when that is not known.
+        /// The delay after which to send it again, in seconds; 0 if unknown.
         var retryAfterSeconds: UInt32 = 0
         var limit: String?
-        /// What is so before.
+        /// The configuration of the case.
         var configure: @Sendable (inout EngineConfiguration) -> Void = { _ in }
         var prepare: @Sendable (DeskRig) -> Void = { _ in }
         var topic = 0

@@ -48,7 +48,7 @@ struct ClusterStatusTests {
             }
             report.wakes = 2
         }
-        // Said after the view's own moment was read.
+        // Reported after the time of the view was read.
         let second = self.member(5, reportedAt: 10_020) { $0.isDraining = true }
         let status = ClusterStatus(self.view([first, second]), own: GatewayNumber(rawValue: 5))
         #expect(status.gateways.map(\.number) == [3, 5])
@@ -104,11 +104,11 @@ struct ConfigurationDigestsTests {
     func parameters() throws {
         let digests = try self.digests()
         for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }
-        // A topic that is as all others are is the same as one that is not named.
+        // A topic without settings equals a topic that is not named.
         #expect(try ConfigurationDigests.differences([digests, self.digests("topics.a={}")]) == [])
         let one = try self.digests("topics.a.tasks=['x', 'y.*']")
         #expect(try one == self.digests("topics.a.tasks=['y.*', 'x']"))
-        // What moves from one name to the next is another list.
+        // A character that moves from one name to the next makes another list.
         let short = try self.digests("topics.a.tasks=['x', 'yz']")
         let long = try self.digests("topics.a.tasks=['xy', 'z']")
         #expect(ConfigurationDigests.differences([short, long]) == ["topics.a.tasks"])

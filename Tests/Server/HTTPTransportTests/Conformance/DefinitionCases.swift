@@ -1,6 +1,6 @@
 import HTTPTransport
 
-/// RFC 9113 §6 and §7: each type of frame with a wrong stream, size or value, and with what it may have.
+/// RFC 9113 §6 and §7: each type of frame with an invalid stream, size or value, and with valid ones.
 extension ConformanceCase {
     static let definitions =
         Self.dataAndHeaders + Self.priorityAndReset + Self.settings + Self.pushPingGoAway + Self.continuations

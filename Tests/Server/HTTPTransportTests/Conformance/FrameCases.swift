@@ -1,6 +1,6 @@
 import HTTPTransport
 
-/// RFC 9113 §3 and §4: how a connection begins, and what a frame is.
+/// RFC 9113 §3 and §4: the beginning of a connection, and the format of frames.
 extension ConformanceCase {
     typealias Peer = ScriptedPeer
     typealias Flags = FrameFlags
@@ -120,7 +120,7 @@ extension ConformanceCase {
             ]
         )
 
-    /// A request on stream 1 whose field block comes in about six frames.
+    /// Returns a request on stream 1 whose field block is split into about six frames.
     private static func inPieces(_ block: [UInt8]) -> [UInt8] {
         let size = (block.count + 5) / 6
         let parts = stride(from: 0, to: block.count, by: size).map { Array(block[$0..<min($0 + size, block.count)]) }
@@ -133,7 +133,7 @@ extension ConformanceCase {
     }
 }
 
-/// RFC 9113 §8.2: what a field may be.
+/// RFC 9113 §8.2: valid fields.
 extension ConformanceCase {
     static let fields =
         Self.malformed.flatMap { name, field in
@@ -179,7 +179,7 @@ extension ConformanceCase {
     ]
 }
 
-/// RFC 9113 §6.9: flow control, as far as one frame tells.
+/// RFC 9113 §6.9: flow control, as far as a single frame can test it.
 extension ConformanceCase {
     static let windows =
         Self.rules(
@@ -222,7 +222,7 @@ extension ConformanceCase {
         )
 }
 
-/// RFC 7541: what a field block may be.
+/// RFC 7541: valid field blocks.
 extension ConformanceCase {
     static let hpack =
         Self.accepted.flatMap { name, bytes in
@@ -232,7 +232,7 @@ extension ConformanceCase {
             Self.rules(.connectionError(.compressionError), blocks: ["HPACK \(name)": Peer.headers("/echo") + bytes])
         } + Self.tables
 
-    /// The literals of RFC 7541 appendix C.4: in Huffman code, their lengths before them.
+    /// The literals of RFC 7541 appendix C.4: their lengths, then their Huffman code.
     private static let customKey: [UInt8] = [0x88, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xA9, 0x7D, 0x7F]
     private static let customValue: [UInt8] = [0x89, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xB8, 0xE8, 0xB4, 0xBF]
     private static let plainKey: [UInt8] = [1, 0x61]

@@ -250,7 +250,7 @@ extension HTTP1Case {
     private static let post = "POST /a HTTP/1.1\r\nHost: h\r\n"
     private static let chunked = "\(post)Transfer-Encoding: chunked\r\n\r\n"
 
-    /// Where a body ends (RFC 9112 §6).
+    /// The end of a body (RFC 9112 §6).
     static let lengths: [HTTP1Case] = [
         .good("a length", "\(post)Content-Length: 3\r\n\r\nabc", "POST /a h abc"),
         .good("a length of nothing", "\(post)Content-Length: 0\r\n\r\n", "POST /a h "),

@@ -2,24 +2,24 @@ import Engine
 import Policy
 import Wire
 
-/// Replays the recorded pushes of a device with the simulator, under the active policy and under another.
+/// Replays the recorded pushes of a device in the simulator, under the active policy and under another.
 ///
-/// The simulator begins with a device that was never launched, and knows no holds; what workers answered, and how fast,
-/// is taken in the order it was recorded.
+/// The simulation starts with a device that was never launched, and has no holds. The workers' results and response
+/// times are used in the recorded order.
 package struct PolicyReplay: Sendable {
-    /// The most events that are looked back over; each costs some microseconds.
+    /// The maximum number of events used; each costs some microseconds.
     static let eventsMax = 2048
 
     let token: DeviceToken
     let whatIf: WhatIf
-    /// The policy in force for the device.
+    /// The policy in effect for the device.
     let parameters: Parameters
     let now: Instant
 
     /// Appends the answer as an object.
     ///
-    /// - Parameter recent: what happened to the device last, the newest first.
-    /// - Throws: `APIError` when what was recorded cannot be simulated; nothing is appended then.
+    /// - Parameter recent: the recent events of the device, the newest first.
+    /// - Throws: `APIError` if the recorded pushes cannot be simulated; nothing is appended then.
     func write(_ recent: [HistoryEvent], to writer: inout JSONWriter, _ offset: WallOffset) throws(APIError) {
         let recorded = RecordedPushes(recent: recent, until: self.now, offset)
         let replayed = try self.outcome(of: recorded, changes: [], offset)
@@ -101,7 +101,7 @@ package struct PolicyReplay: Sendable {
         return outcome
     }
 
-    /// The trace: how workers answered, where it ends, and a line a push.
+    /// Returns the trace: the workers' results, the end, and one line per push.
     private func trace(of recorded: RecordedPushes, from beginning: Instant) -> [String] {
         func seconds(_ milliseconds: Int64) -> String {
             let rest = String(1000 + milliseconds % 1000).dropFirst()
@@ -134,7 +134,7 @@ package struct PolicyReplay: Sendable {
 }
 
 extension ReplayOutcome {
-    /// Takes what happened in a simulation whose beginning was at `wall`, in milliseconds since 1970.
+    /// Takes an event of a simulation that began at `wall`, in milliseconds since 1970.
     fileprivate mutating func take(_ line: OutcomeLine, from wall: Int64) {
         let moment = wall + line.moment.milliseconds
         switch line.event {

@@ -2,35 +2,35 @@ import Engine
 import Policy
 import Wire
 
-/// The pushes of one device as the history has them, and what became of them.
+/// The pushes of one device as recorded by the history, and their outcomes.
 struct RecordedPushes {
-    /// One push that could wake the device.
+    /// A push that could wake the device.
     struct Push {
         let at: Instant
-        /// nil when the history was written before it kept them.
+        /// The terms of the push; nil if the history was written before terms were recorded.
         let terms: PushTerms?
     }
 
-    /// How a wake was answered.
+    /// The result of a wake.
     struct Answer {
         let outcome: WakeOutcome
-        /// Milliseconds after its launch.
+        /// The time after its launch, in milliseconds.
         let delay: Int64
-        /// Whether the worker was given more time.
+        /// True if the worker extended the wake.
         let wasExtended: Bool
     }
 
     private(set) var pushes: [Push] = []
     private(set) var answers: [Answer] = []
-    /// How often conditions were reported; the history does not keep which.
+    /// The number of reports about conditions; the history does not record their contents.
     private(set) var conditionReports = 0
     private(set) var outcome = ReplayOutcome()
     private var launchedAt: Instant?
     private var wasExtended = false
 
     /// - Parameters:
-    ///   - recent: what happened to the device last, the newest first.
-    ///   - now: the end of the period, which those that still wait have waited for.
+    ///   - recent: the recent events of the device, the newest first.
+    ///   - now: the end of the period, up to which pending pushes have waited.
     init(recent: [HistoryEvent], until now: Instant, _ offset: WallOffset) {
         for event in recent.reversed() { self.append(event, at: offset.wall(event.at)) }
         self.outcome.finish(at: offset.wall(now))
@@ -56,7 +56,7 @@ struct RecordedPushes {
         case .discard(.push, _): self.outcome.pushDiscarded(at: wall)
         case .conditions: self.conditionReports += 1
         case .extended(.push, _): self.wasExtended = true
-        // What becomes of tasks.
+        // The outcomes of tasks are not used.
         case .launch, .result, .discard, .extended: break
         }
     }

@@ -1,11 +1,11 @@
 import Policy
 import Wire
 
-/// What became of a device's pushes: as it was recorded, or in a replay.
+/// The outcomes of a device's pushes, recorded or replayed.
 struct ReplayOutcome {
-    /// One launch.
+    /// A launch.
     struct Launch {
-        /// In milliseconds since 1970.
+        /// The time, in milliseconds since 1970.
         let at: Int64
         let attempt: Int
         let coalesced: Int

@@ -1,15 +1,15 @@
 import Policy
 package import Wire
 
-/// Policy parameters to try on what was recorded: `{"policy": {"launchInterval": 600}}`.
+/// Policy parameters to try with recorded pushes: `{"policy": {"launchInterval": 600}}`.
 package struct WhatIf: Sendable {
-    /// What differs from the policy in force, in the units of the configuration.
+    /// The changes to the policy in effect, in the units of the configuration.
     let changes: [(parameter: PolicyParameter, value: Double)]
 
-    /// No changes to the active policy.
+    /// Creates a value without changes to the active policy.
     init() { self.changes = [] }
 
-    /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with reason `BadPolicy`, the parameter's name, the fault and the valid values.
     package init(_ body: JSONValue) throws(APIError) {
         if let other = body.members.first(where: { $0.name != "policy" }) {
             throw Self.fault("\(other.name) is not a member of a what-if; it takes policy alone.")
