@@ -89,7 +89,7 @@ struct ClientTextTests {
         #expect(throws: CommandFailure.usage("\"charging\" has no value; write NAME=VALUE, such as batteryLevel=0.1")) {
             try DeviceCommands.report(["charging"])
         }
-        // nan is no JSON: the gateway is to see text, not broken syntax.
+        // nan is not valid JSON. It is sent as text, so that the gateway does not receive broken syntax.
         #expect(try DeviceCommands.report(["batteryLevel=nan"]) == "{\"batteryLevel\":\"nan\"}")
         #expect(try DeviceCommands.report(["batteryLevel=0x10"]) == "{\"batteryLevel\":\"0x10\"}")
     }
