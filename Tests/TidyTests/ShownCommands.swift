@@ -18,8 +18,8 @@ enum ShownCommands {
                 "APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback",
             ],
             "ArticleTests": [
-                "BackgroundTasks", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways", "SizingACluster",
-                "Reloading", "Transfers", "Webhooks",
+                "BackgroundTasks", "Checklist", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways",
+                "SizingACluster", "Reloading", "Transfers", "Webhooks",
             ],
             "ShownCommandTests": ["Bounds", "Dashboard", "DeliveryLog", "Tracing", "Workers", "Logs"],
         ]

@@ -27,6 +27,12 @@ extension CommandDefinition {
                 "treat the network as metered: auto, yes or no",
                 words: ["auto", "yes", "no"]
             ),
+            OptionDefinition(
+                "--constrained",
+                "WORD",
+                "save data on the network: auto, yes or no",
+                words: ["auto", "yes", "no"]
+            ),
             OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
             OptionDefinition("--config", "FILE", "the configuration file, JSON5; options override it"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
@@ -60,7 +66,7 @@ extension CommandDefinition {
 
 /// `wakegate transfers`.
 package enum TransfersCommand {
-    private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "trust"]
+    private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "constrained", "trust"]
 
     /// Returns the default settings: this user's state directory, and the socket where clients look first.
     private static func defaults(_ variables: [String: String]) -> AgentSettings {

@@ -15,6 +15,8 @@ struct BackgroundSessionTests {
         configuration.wakes(device: "abcd", topic: "com.example.app")
         configuration.isDiscretionary = true
         configuration.allowsMetered = false
+        configuration.allowsConstrained = false
+        configuration.continuesAfterForceQuit = true
         configuration.requestTimeout = .milliseconds(1500)
         configuration.resourceTimeout = .seconds(3600)
         configuration.connectionsPerHost = 2
@@ -28,7 +30,8 @@ struct BackgroundSessionTests {
         #expect(
             told.body
                 == #"{"device":"abcd","topic":"com.example.app","discretionary":true,"sendsLaunchEvents":true,"#
-                + #""allowsMetered":false,"acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
+                + #""allowsMetered":false,"allowsConstrained":false,"continuesAfterForceQuit":true,"#
+                + #""acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
                 + #""resourceTimeout":3600,"connectionsPerHost":2}"#
         )
         #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000")

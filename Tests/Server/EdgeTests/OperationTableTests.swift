@@ -139,6 +139,7 @@ struct DeclaredAccessTests {
         cancelTask worker topicOfSubject refused
         cancelTasks worker topicOfSubject refused
         clearFaultRules operator everyTopic answered
+        conditions worker topicOfSubject answeredFromDurableState
         dashboard anybody nothing answered
         dashboardFile anybody nothing answered
         deviceEvents operator topicOfSubject answeredFromDurableState

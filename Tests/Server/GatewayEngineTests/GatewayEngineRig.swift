@@ -323,6 +323,10 @@ final class Requests {
         self.ask(request, .reportConditions, .conditions(Named(device.token), report))
     }
 
+    func readConditions(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .conditions, .conditions(of: Named(device.token)))
+    }
+
     func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
         let work = EngineWork.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
         self.ask(request, .simulateLaunch, work)

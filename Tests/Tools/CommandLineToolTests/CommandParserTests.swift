@@ -135,6 +135,10 @@ struct CommandParserTests {
                 continue
             }
             #expect(page.contains(text))
+            guard case .helpPage(page) = try CommandParser(CommandTable.all).parse(["serve", "--help=\(word)"]) else {
+                Issue.record("serve --help=\(word)")
+                continue
+            }
             #expect(page.contains("  limits.") == (word == "limits") && page.contains("  edge: ") == (word == "keys"))
         }
     }

@@ -283,6 +283,8 @@ final class RoomWorld: AgentWorld {
     private(set) var attempts: [Attempt] = []
     private(set) var sendings: [Sending] = []
     private(set) var moves: [@Sendable () -> Bool] = []
+    /// The questions to the gateway about force-quits that have no answer yet.
+    private(set) var questions: [(device: String, report: @Sendable (Bool?) -> Void)] = []
     private(set) var commitCount = 0
     /// The number of updates of stored transfers in all commits.
     private(set) var updateCount = 0
@@ -338,6 +340,13 @@ final class RoomWorld: AgentWorld {
         if !self.isDead { self.sendings.append(Sending(entry: entry, report: report)) }
     }
 
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
+        if !self.isDead { self.questions.append((device, report)) }
+    }
+
+    /// Answers the oldest question.
+    func answerQuestion(_ isQuit: Bool?) { self.questions.removeFirst().report(isQuit) }
+
     /// Removes and returns a pending sending. The caller must report its outcome.
     func takeSending(at index: Int = 0) -> Sending { self.sendings.remove(at: index) }
 
@@ -358,6 +367,7 @@ final class RoomWorld: AgentWorld {
         self.fault = .none
         self.attempts.removeAll()
         self.sendings.removeAll()
+        self.questions.removeAll()
         self.moves.removeAll()
     }
 }

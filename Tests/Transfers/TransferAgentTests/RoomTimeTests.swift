@@ -112,6 +112,65 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
+    @Test("A force-quit holds the transfers of the device's sessions until the app is used again, unless one continues")
+    func forceQuit() throws {
+        #expect(self.rig.put("free") { $0.continuesAfterForceQuit = true } == 201)
+        #expect(self.rig.put("open") { $0.device = String(repeating: "ab", count: 32) } == 201)
+        let free = try self.rig.download(in: "free")
+        #expect(self.rig.world.questions.isEmpty)
+        let id = try self.rig.download()
+        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
+        #expect(try self.state(id) == "running")
+        self.rig.world.answerQuestion(true)
+        self.rig.turn()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
+        let held = try self.rig.shown(id)
+        #expect(held["held"]?.text == "forceQuit" && held["attempts"]?.integer == 0)
+        #expect(held["why"]?.text?.contains("force-quit") == true)
+        // Another one of the device waits as well, one of another device does not, and no answer changes nothing.
+        let second = try self.rig.download()
+        let open = try self.rig.download(in: "open")
+        #expect(self.rig.world.questions.count == 1)
+        self.rig.world.answerQuestion(nil)
+        self.rig.turn()
+        #expect(try self.state(second) == "waiting" && self.state(open) == "running")
+        self.rig.pass(AgentRoom.questionsEvery)
+        while let question = self.rig.world.questions.first {
+            self.rig.world.answerQuestion(question.device == RoomRig.device ? false : nil)
+        }
+        self.rig.turn()
+        #expect(try self.state(id) == "running" && self.state(second) == "running")
+        // Without transfers that it would hold the gateway is not asked.
+        for id in [id, second] { #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204) }
+        #expect(self.rig.ask(.cancel("open", open, keeps: false)).status == 204)
+        self.rig.pass(10 * AgentRoom.questionsEvery)
+        #expect(self.rig.world.questions.isEmpty)
+        #expect(try self.state(free) == "running")
+    }
+
+    @Test("An explanation names the earliest moment, and the condition that holds the transfer besides")
+    func reasons() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let text = WallTime.text(moment)
+        let later = try self.rig.download(earliestBegin: moment)
+        #expect(try self.rig.shown(later)["why"]?.text == "It begins no earlier than \(text).")
+        #expect(self.rig.put { $0.allowsConstrained = false } == 200)
+        var state = MachineState()
+        state.conditions.isConstrained = true
+        self.rig.tell(state)
+        self.rig.turn()
+        let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
+        #expect(try self.rig.shown(later)["why"]?.text == why)
+        self.rig.tell(MachineState())
+        self.rig.turn()
+        let failing = try self.rig.download()
+        self.rig.fail(self.rig.world.attempts[0])
+        let shown = try self.rig.shown(failing)
+        let next = try #require(shown["nextAttemptAt"]?.integer)
+        let words = "The last attempt failed, and the next one begins at \(WallTime.text(next))."
+        #expect(shown["why"]?.text == words)
+    }
+
     @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour

@@ -73,6 +73,7 @@ struct TransferBookTests {
         "What a session waits for",
         arguments: [
             (true, true, TransferHold.power), (true, false, .lowPower), (true, nil, .thermal), (false, nil, .metered),
+            (false, nil, .constrained), (true, nil, .constrained),
         ] as [(Bool, Bool?, TransferHold)]
     )
     func holds(_ isDiscretionary: Bool, _ battery: Bool?, _ hold: TransferHold) throws {
@@ -80,6 +81,7 @@ struct TransferBookTests {
         var session = TransferSession()
         session.isDiscretionary = isDiscretionary
         session.allowsMetered = isDiscretionary
+        session.allowsConstrained = isDiscretionary
         _ = scene.book.sessionSet("a", session)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
@@ -88,7 +90,8 @@ struct TransferBookTests {
         case .power: conditions.hasExternalPower = false
         case .lowPower: conditions.isLowPower = true
         case .thermal: conditions.isHot = true
-        case .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
+        case .constrained: conditions.isConstrained = true
+        case .forceQuit, .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
         }
         #expect(scene.book.conditionsChanged(conditions, now: scene.now) == [id])
         #expect(scene.book.attemptStopped(id, now: scene.now) == .wait)
@@ -114,7 +117,7 @@ struct TransferBookTests {
             _ = scene.book.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
         }
         let holds = try ids.map { scene.book.hold(of: try #require(scene.book.transfer($0)), now: scene.now) }
-        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("network is down"))
+        #expect(holds == [.network, .backoff] && TransferHold.network.sentence().contains("network is down"))
         #expect(scene.fill().isEmpty)
         conditions.hasNetwork = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
@@ -130,6 +133,7 @@ struct TransferBookTests {
         conditions.isLowPower = true
         conditions.isHot = true
         conditions.isMetered = true
+        conditions.isConstrained = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])

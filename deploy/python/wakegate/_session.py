@@ -263,6 +263,7 @@ class Session:
     def _wake_ended(self, wake: Wake, reason: str) -> None:
         if wake._ended is None:
             wake._ended = wake.expiration_reason = reason
+            log.warning("%r has ended without a result: %s", wake, reason)
             wake._stop()
 
     async def _handle(self, wake: Wake, handler: Handler) -> None:
@@ -331,7 +332,7 @@ class Session:
                 late += wake._ended is not None
                 wait = backoff.failed() + ((error.retry_after or 0) if error.status == 429 else 0)
                 if not error.is_passing or late >= 2 or time.monotonic() + wait > wake.deadline + self.timing.late:
-                    log.warning("the result of %r did not count: %s", wake, error)
+                    log.log(logging.DEBUG if wake._ended else logging.WARNING, "%r has no result: %s", wake, error)
                     return
                 await asyncio.sleep(wait)
         log.debug("%r: %s", wake, outcome)

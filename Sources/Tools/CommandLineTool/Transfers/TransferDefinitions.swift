@@ -134,6 +134,18 @@ extension CommandDefinition {
             ),
             OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
             OptionDefinition(
+                "--constrained",
+                "yes|no",
+                "go over a network with data saving; default: yes",
+                words: yesOrNo
+            ),
+            OptionDefinition(
+                "--after-force-quit",
+                "yes|no",
+                "continue while the app is force-quit on the device; default: no",
+                words: yesOrNo
+            ),
+            OptionDefinition(
                 "--early-answers",
                 "yes|no",
                 "finish an upload that the server accepts unread; default: no",

@@ -1,7 +1,7 @@
 import HTTPClient
 import Synchronization
-import WakeWorker
-package import Wire
+package import WakeWorker
+import Wire
 
 extension CommandDefinition {
     package static let worker = CommandDefinition(
@@ -279,10 +279,8 @@ package struct WorkerLog: Sendable {
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
             self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
-        case .expired(let wake):
-            self.commands.wakeEnded(wake)
-            self.commands.log("wake \(wake) has expired; its command is stopped")
-        case .lost(let wake): self.commands.wakeEnded(wake)
+        case .expired(let wake, let reason): self.ended(wake, reason)
+        case .lost(let wake): self.ended(wake, .lost)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // An earlier event has reported how the wake ended.
             guard reason.code != .wakeEnded else { return }
@@ -300,21 +298,22 @@ package struct WorkerLog: Sendable {
             + "kind is answered; see the version of this program and the gateway's"
     }
 
-    /// Logs the reason why the time of a task's wake is over.
-    func expired(_ wake: String, _ reason: ExpirationReason) {
-        self.commands.log("wake \(wake) is over: \(Self.text(reason))")
+    /// Logs why the gateway has ended a wake, in the only line about its end.
+    private func ended(_ wake: String, _ reason: BackgroundTaskExpiration) {
+        self.commands.wakeEnded(wake)
+        self.commands.log("wake \(wake) has ended (\(reason.rawValue)): \(Self.text(reason)); its command is stopped")
     }
 
-    /// Returns the reason of an expiration with an explanation.
-    package static func text(_ reason: ExpirationReason) -> String {
+    /// Returns the explanation of a reason.
+    package static func text(_ reason: BackgroundTaskExpiration) -> String {
         switch reason {
-        case .deadline: "deadline, its time has passed"
-        case .progress: "progress, it has not advanced for too long"
-        case .conditions: "conditions, those of its device no longer allow it"
-        case .pressure: "pressure, memory is short or fewer tasks may run"
-        case .cancelled: "cancelled, by its submitter"
-        case .operator: "operator, who has ended it"
-        case .lost: "lost, and launched again"
+        case .deadline: "it brought no result before its deadline"
+        case .progress: "it reported no progress for too long"
+        case .conditions: "the conditions of its device no longer allow it"
+        case .pressure: "memory is short, or fewer tasks may run at a time"
+        case .cancelled: "the task was cancelled"
+        case .operator: "an operator ended it"
+        case .lost: "its connection broke or the gateway gave it up, and it launches again"
         }
     }
 
