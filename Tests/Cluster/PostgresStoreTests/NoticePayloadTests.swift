@@ -153,6 +153,7 @@ struct StoredReportTests {
     @Test("Of offers as many are kept as there is room for")
     func longOffers() throws {
         var report = Self.report
+        report.durations = []
         let offer = { (length: Int) -> StreamOffer in
             let tasks = (0..<length).map { "\($0)" + String(repeating: "a", count: 250) }
             return .init(topic: .first, takesPushes: false, tasks: tasks, streams: 1, freeSlots: 1)

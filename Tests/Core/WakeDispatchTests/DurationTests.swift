@@ -2,6 +2,7 @@ import Engine
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("How long wakes take", .timeLimit(.minutes(15)))
 struct DurationTests {

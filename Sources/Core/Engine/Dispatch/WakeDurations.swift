@@ -49,7 +49,8 @@ package struct DurationCounts: Hashable, Sendable {
         var left = Int64((Double(count) * share).rounded(.up))
         for (bucket, times) in self.buckets.enumerated() {
             left -= times
-            if left <= 0 { return Swift.min(Self.longest(bucket), self.max) }
+            guard left <= 0 else { continue }
+            return bucket == Self.bucketCount - 1 ? self.max : Swift.min(Self.longest(bucket), self.max)
         }
         return self.max
     }

@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 extension Operation {

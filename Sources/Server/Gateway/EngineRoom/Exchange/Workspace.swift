@@ -113,11 +113,10 @@ package struct Workspace {
     ) -> [(name: StaticString, counts: PeriodCounts)] {
         let books = topic.map { self.engine.booksShown($0) } ?? self.engine.totalsShown
         let now = max(self.engine.now, room.recent.now)
-        let periods: [(StaticString, Int64)] =
-            since.map { [("since", self.offset.instant(wallMilliseconds: $0).milliseconds)] }
-            ?? [
-                ("hour", now.milliseconds - RecentCounts.hour), ("day", now.milliseconds - RecentCounts.day),
-            ]
+        var periods: [(StaticString, Int64)] = [
+            ("hour", now.milliseconds - RecentCounts.hour), ("day", now.milliseconds - RecentCounts.day),
+        ]
+        if let since { periods = [("since", self.offset.instant(wallMilliseconds: since).milliseconds)] }
         return periods.map { ($0, room.recent.counts(books, of: topic, since: $1, now, self.offset)) }
     }
 

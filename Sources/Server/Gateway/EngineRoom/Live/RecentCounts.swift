@@ -1,4 +1,5 @@
 import Engine
+import Platform
 import Policy
 import Wire
 
