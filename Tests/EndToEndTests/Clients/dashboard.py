@@ -153,6 +153,8 @@ def controls(page, watcher):
         expect(theme).to_have_text(f"Theme: {name}")
     for seconds in ("10", "300", "1"):
         use(page.locator(f"#span input[value='{seconds}']"), "check")
+    for period in ("day", "hour"):
+        use(page.locator(f"#period input[value='{period}']"), "check")
     for index in range(page.locator(".chart svg").count()):
         chart = page.locator(".chart svg").nth(index)
         use(chart, "focus")
@@ -163,7 +165,7 @@ def controls(page, watcher):
         expect(chart.locator(".cursor")).to_have_count(0)
         chart.hover()
         expect(chart.locator(".cursor")).to_have_count(1)
-    for region in ("Table of topics", "Table of workers"):
+    for region in ("Table of topics", "Table of workers", "Table of the pushes of topics in a period"):
         use(page.get_by_role("region", name=region), "focus")
     use(page.locator(".skip"), "focus")
     page.keyboard.press("Enter")
@@ -180,6 +182,33 @@ def controls(page, watcher):
     watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
     page.keyboard.press("Escape")
     expect(page.locator("#inspector")).to_be_hidden()
+
+
+@scene()
+def durations(page, watcher):
+    """The slowest worker is first; what was counted lately leads to the pushes."""
+    rows = page.locator("#durations-workers tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("snail")
+    expect(rows.first).to_contain_text("push")
+    expect(page.locator("#durations-topics tbody tr")).to_have_count(1)
+    expect(page.locator("#durations-since")).to_contain_text("the 20 slowest of each kind")
+    for period in ("day", "hour"):
+        page.locator(f"#period input[value='{period}']").check()
+        row = page.locator("#periods tbody tr", has_text="com.example.dashboard")
+        expect(row.locator("td")).to_have_text(["6", "2", "2", "1", "0", "0"])
+        expect(page.locator("#periods tbody tr").first.locator("td")).to_have_text(["6", "2", "2", "1", "0", "0"])
+    check(page, watcher, "durations")
+    row.locator("td").nth(2).get_by_role("link").click()
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    expect(page.locator("#list tbody tr").first).to_contain_text("coalesced")
+    page.select_option("#pushes-outcome", "expired,lost")
+    expect(page.locator("#list tbody tr")).to_have_count(1)
+    expect(page.locator("#list tbody tr").first).to_contain_text("expired")
+    page.go_back()
+    page.go_back()
+    rows.first.get_by_role("link").click()
+    expect(page.locator("#list tbody tr")).to_have_count(1)
 
 
 def search(page):

@@ -212,7 +212,8 @@ extension CommandDefinition {
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "those that ended so, or have not ended",
+                "those that ended so; several: expired,lost or repeated",
+                isRepeatable: true,
                 words: PushListCommand.outcomes
             ),
             OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
@@ -220,7 +221,7 @@ extension CommandDefinition {
             OptionDefinition("--after", "NEXT", "continue where a list left off"),
             OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
-        example: "wakegate push list --topic com.example.app --outcome expired --since 1h",
+        example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
             """
             outcomes:
@@ -230,6 +231,7 @@ extension CommandDefinition {
               coalesced  a later push to the device took its place
               noWake     it causes no wake: it has no content-available
               expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
+              lost       a wake of it was lost, as its worker went away; it launched again if it could
             """
         ],
         run: PushListCommand.list
@@ -240,7 +242,7 @@ extension CommandDefinition {
 package enum PushListCommand {
     package static let outcomes = [
         "pending", "inFlight", "completed", "coalesced", "noWake", "expired", "exhausted", "forceQuit", "unregistered",
-        "cancelled",
+        "cancelled", "lost",
     ]
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let since = try self.since(parsed.text("--since"), now: SystemClock.wall)
@@ -269,13 +271,20 @@ package enum PushListCommand {
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
+    /// Returns the outcome, and the number of lost wakes if there are any: `completed, lost 2`.
+    private static func outcome(_ push: JSONValue) -> String {
+        let outcome = push["outcome"]?.text ?? "-"
+        guard let lost = push["lost"]?.number, lost > 0 else { return outcome }
+        return "\(outcome), lost \(JSONNumber.text(of: lost))"
+    }
+
     /// Returns one line for each push. All pages have the same columns.
     package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
-        return TableText.page(pushes, widths: [20, 12, 20, 36, 24], head: isHead ? head : nil) { push in
+        return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
             [
                 TableText.moment(push["receivedAt"]),
-                push["outcome"]?.text ?? "-",
+                self.outcome(push),
                 TableText.moment(push["outcomeAt"]),
                 push["apnsID"]?.text ?? "-",
                 push["topic"]?.text ?? "-",

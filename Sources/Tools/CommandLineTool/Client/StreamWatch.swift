@@ -151,7 +151,8 @@ extension CommandDefinition {
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "only what went so: refused, launched, coalesced, no-wake, failed, expired, BadDeviceToken, ..."
+                "only what went so: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
+                isRepeatable: true
             ),
             OptionDefinition("--json", "", "each event as the gateway sends it, a JSON object a line"),
         ] + OptionDefinition.client,
@@ -184,7 +185,7 @@ package enum EventsCommand {
     /// Returns the path of the stream, with its filters.
     package static func path(_ parsed: ParsedCommand) -> String {
         let query = ["topic", "device", "outcome"].compactMap { name in
-            parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
+            parsed.parameter(name)
         }
         return query.isEmpty ? "/v1/events" : "/v1/events?\(query.joined(separator: "&"))"
     }
