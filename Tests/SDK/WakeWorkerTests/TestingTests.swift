@@ -7,7 +7,7 @@ import WakeWorkerTesting
 struct TestingTests {
     private struct Fault: Error {}
 
-    /// Waits until the task that calls it is cancelled.
+    /// Waits until the calling task is cancelled.
     private static func untilCancelled() async {
         let (never, _) = AsyncStream<Void>.makeStream()
         for await _ in never {}

@@ -274,7 +274,7 @@ struct AuthorizationTests {
             reaching: scope,
             answers: [200],
             afterFailedStore: .answered
-        ) { _ in .asked(.statistics) }
+        ) { _ in .asked(.statistics()) }
     }
 
     /// Returns the answers to each caller: without a token, with an invalid one, a worker of another topic, a worker,

@@ -5,7 +5,7 @@ import Testing
 import wakegate
 
 extension ParsedCommand {
-    /// The command that a line runs.
+    /// Returns the command that a line runs.
     static func running(_ line: String) throws -> ParsedCommand {
         try self.running(words: line.split(separator: " ").map(String.init))
     }

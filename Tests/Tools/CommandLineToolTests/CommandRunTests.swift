@@ -193,7 +193,7 @@ struct CommandProgressTests {
         #expect(pacer.due(now: 1049) == nil)
         #expect(pacer.due(now: 1050) == progress(500))
         #expect(pacer.due(now: 9000) == nil)
-        // What was told is not told again.
+        // The same progress is not reported again.
         pacer.reported(progress(500))
         #expect(pacer.nextMoment == nil)
         pacer.reported(progress(600))

@@ -37,7 +37,7 @@ struct RoomTimeTests {
         #expect(try self.state(failing) == "waiting")
         self.rig.pass(1)
         #expect(try self.state(failing) == "running")
-        // The time for the whole goes on, too.
+        // The time for the whole transfer also continues.
         self.rig.pass(Self.day - wait - 1)
         #expect(try self.state(running) == "running")
         self.rig.pass(1)
@@ -68,7 +68,7 @@ struct RoomTimeTests {
         let id = try self.rig.download()
         var waits: [Int64] = []
         while let attempt = self.rig.world.attempts.first {
-            // Somebody sets the clock between any two.
+            // The clock is set between any two attempts.
             self.rig.world.clock.stepWall(by: (waits.count % 2 == 0 ? 40 : -40) * Self.day)
             self.rig.fail(attempt)
             let begun = self.rig.world.boot
@@ -92,15 +92,15 @@ struct RoomTimeTests {
     func restarts() throws {
         let id = try self.rig.download()
         self.rig.pass(Self.hour)
-        // Within one boot, whatever the wall clock says.
+        // Within one boot, the wall clock has no effect.
         self.rig.world.clock.pass(Self.hour)
         self.rig.world.clock.stepWall(by: 300 * Self.day)
         try self.rig.start()
         #expect(try self.state(id) == "running")
-        // Over a boot of 20 hours.
+        // Across a reboot that takes 20 hours.
         try self.rig.reboot(after: 20 * Self.hour)
         #expect(try self.state(id) == "running")
-        // A clock that went back makes up for nothing, and one of which nobody knows where it stands passes nothing.
+        // A clock that was set back does not add any time, and neither does a clock with an unknown offset.
         self.rig.world.clock.stepWall(by: -5 * Self.day)
         try self.rig.reboot(after: 1)
         #expect(try self.state(id) == "running")
@@ -189,7 +189,7 @@ struct RoomTimeTests {
         #expect(self.rig.world.wall == moment - 1 && self.rig.world.attempts.isEmpty)
         self.rig.pass(1)
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
-        // It has as long from there on as if it had begun at once.
+        // From there on, it has as much time as if it had begun immediately.
         self.rig.pass(Self.day - 1)
         #expect(try self.state(id) == "running")
         self.rig.pass(1)
@@ -223,7 +223,7 @@ struct RoomTimeTests {
         self.rig.turn()
         #expect(self.rig.ask(.cancel("s", kept, keeps: true)).status == 204)
         #expect(Set(self.rig.fileNames()).count == 2)
-        // A clock that is set makes nothing older.
+        // Setting the clock does not make anything older.
         self.rig.world.clock.stepWall(by: 100 * Self.day)
         self.rig.pass(7 * Self.day - 2000)
         #expect(try self.state(untaken) == "finished" && self.rig.fileNames().count == 2)
@@ -264,7 +264,7 @@ struct RoomFollowerTests {
         return stream
     }
 
-    /// For how many transfers the gateway is being asked to wake the device.
+    /// The numbers of finished transfers in the current requests to the gateway to wake the device.
     private var wakes: [Int] { self.rig.world.sendings.map(\.entry.finished) }
 
     @Test("An end that a follower had not read when it died together with the agent wakes the device once")

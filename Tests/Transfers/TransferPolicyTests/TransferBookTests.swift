@@ -5,7 +5,7 @@ import TransferAgent
 struct TransferBookTests {
     private static let device = String(repeating: "0badcafe", count: 8)
 
-    /// A book with sessions of these names, and a clock of its own.
+    /// A book with sessions of these names, and its own clock.
     private struct Scene {
         var book: TransferBook
         var generator = CountingGenerator()
@@ -110,7 +110,7 @@ struct TransferBookTests {
         #expect(scene.book.conditionsChanged(conditions, now: scene.now).isEmpty)
         scene.book.hostNamed(5, isLocal: true)
         let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
-        // Nobody knows for certain that there is no way, so it is tried.
+        // A route may exist nevertheless, so the attempt begins.
         #expect(scene.fill() == ids)
         for id in ids {
             let cut = TransferFault.connectionFailed("no route to host")
@@ -194,7 +194,7 @@ struct TransferBookTests {
         )
         scene.book.listenerCame(number)
         #expect(scene.book.listenerLeft(number, hasRead: nil) == .ignore)
-        // Who reads the end before the last may not have read the last.
+        // A caller that reads the end before the last one may not have read the last one.
         scene.book.listenerCame(number)
         try end()
         try end()

@@ -84,7 +84,7 @@ def test_a_token_file_may_be_replaced(home: Path) -> None:
     (home / "token").write_text("first\n")
     location = Location(token_file="token", variables={})
     assert location.headers() == {"authorization": "bearer first"}
-    assert not location.may_pass(401)  # The gateway never took it.
+    assert not location.may_pass(401)  # The gateway never accepted it.
     location.accepted()
     (home / "token").write_text("sec")
     assert location.headers() == {"authorization": "bearer sec"}

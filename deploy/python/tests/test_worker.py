@@ -143,7 +143,7 @@ def test_a_handler_is_cancelled_before_its_deadline_and_its_result_counts(wakega
             await asyncio.sleep(20)
         except asyncio.CancelledError:
             ends.append((push.expiration_reason, 0 < push.time_left < 1.5))
-            await asyncio.sleep(0.1)  # Saves what it has.
+            await asyncio.sleep(0.1)  # Saves its work.
         return Result.NO_DATA
 
     async def play() -> None:
@@ -221,7 +221,7 @@ print("ended")
 
 
 def test_sigterm_drains(wakegate: WakeGate) -> None:
-    def block() -> None:  # As some parents do, such as threads of Swift's Foundation.
+    def block() -> None:  # Some parents do this, for example threads of Swift's Foundation.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     command, env = [sys.executable, "-c", PROGRAM], {**os.environ, **wakegate.env}

@@ -53,7 +53,7 @@ class Location:
         self.is_http2 = True
         #: The token that was shown last, and the last one that was taken ("" for none); since when they have failed.
         self._shown = self._taken = ""
-        self._since = -math.inf  # They have not worked yet.
+        self._since = -math.inf  # No token has worked yet.
 
     def _take(self, context: Mapping[str, Any]) -> None:
         """Takes from a context what nothing else says."""

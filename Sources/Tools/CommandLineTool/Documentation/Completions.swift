@@ -228,7 +228,7 @@ struct ZshCompletion {
         #compdef wakegate
         # zsh completion for wakegate, made by `wakegate completion zsh`.
 
-        # Words that are gone on with, such as KEY=.
+        # Beginnings of words, such as KEY=.
         _wakegate_beginnings() { compadd -S '' -- "$@" }
 
         _wakegate() {

@@ -89,32 +89,32 @@ extension CommandDefinition {
             """,
             """
             A continued task lives by its progress: a line such as "progress 10/100 text", written to the descriptor
-            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), says how far it is. At
+            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), reports its progress. At
             most one report a second is sent, the newest, and the last when the command ends. Lines of more than 1024
-            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds what was
-            told last in WAKEGATE_RESUMED_FROM, such as 10/100, and may go on from there.
+            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds the
+            last report in WAKEGATE_RESUMED_FROM, such as 10/100, and may continue from there.
             """,
             """
             SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
-            run after 30 seconds are told to stop, results are tried to be delivered for ten seconds after the last
+            run after 30 seconds get SIGTERM, results are tried to be delivered for ten seconds after the last
             command has ended, and 40 seconds after the signal the worker ends in any case (--stop-within: all of
             them, the last ten or a quarter for results). A second signal stops the commands at once; then the worker
-            ends when they have and their results are told, after five seconds at the latest. When the worker dies,
+            ends when they have and their results are delivered, after five seconds at the latest. When the worker dies,
             even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later. Signals go to a command's whole
             process group.
             """,
             """
             --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen
             and keyboard (logind's seat0) are in use, and wakes then come at once and cost nothing; background while
-            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` says no for ever, it is active for
-            ever. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
+            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` always says no, it is always
+            active. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
             """,
             """
             The exit status is 77 when the gateway refuses what the worker shows, as of a token that was revoked, has
             expired or is for other topics: trying again would be refused as well, and the unit of systemd does not.
             """,
             """
-            --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
+            --output log writes at most 4096 bytes as one line and a thousand lines a second; faster output is
             dropped and counted, and holds up no command.
             """,
         ],
