@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("A worker reports whether somebody uses its machine", .serialized, .timeLimit(.minutes(15)))
+@Suite("A worker reports whether its machine is in use", .serialized, .timeLimit(.minutes(15)))
 struct AppStateTests {
     private let topic = "com.example.use"
     private let token = String(repeating: "a5", count: 32)

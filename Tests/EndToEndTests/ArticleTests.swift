@@ -134,7 +134,7 @@ struct WebhookArticleTests {
         return String(article[start.upperBound..<end.lowerBound])
     }
 
-    @Test("Its receiver takes a wake of the gateway, and nobody else's")
+    @Test("The article's receiver accepts a wake of the gateway and rejects a forged signature")
     func receiver() throws {
         let script = try self.script()
         #expect(script.split(separator: "\n", omittingEmptySubsequences: false).count <= 16)

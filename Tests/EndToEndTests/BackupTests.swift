@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A backup of a gateway that goes on", .serialized, .timeLimit(.minutes(15)))
+@Suite("Backup of a running gateway", .serialized, .timeLimit(.minutes(15)))
 struct BackupTests {
     private let topic = "com.example.backup"
     private let token = String(repeating: "ba", count: 32)
@@ -102,7 +102,7 @@ struct BackupTests {
         #expect(try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#).status == 201)
     }
 
-    @Test("A state whose gateway asked does not start where nobody would be asked, and says what to put back")
+    @Test("A state with issued tokens does not start without its key, and the error says what to restore")
     func askedBefore() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -129,7 +129,7 @@ struct BackupTests {
         #expect(try again.ask(.edge, "GET", path, token: token).reason == "BadQuery")
     }
 
-    @Test("A state whose gateway asked nobody starts as ever")
+    @Test("A state without tokens starts again without tokens")
     func neverAsked() throws {
         let gateway = try ServedGateway()
         let path = "/v1/topics/\(self.topic)/wakes?slots=0"

@@ -73,7 +73,7 @@ struct CertificateTests {
         #expect(try gateway.admin("/v1/stats/topics/\(Self.topic)").integer("pushes", "accepted") == 1)
     }
 
-    @Test("Types that APNs takes with a token alone are refused, whatever token is shown beside the certificate")
+    @Test("Types that require a token are refused with a certificate, whatever token accompanies it")
     func tokenOnly() throws {
         let gateway = try self.gateway()
         let good = try self.authority.issue(Self.subject)
@@ -85,7 +85,7 @@ struct CertificateTests {
         #expect(try self.push(gateway, good, token: "a.b.c") == "200")
     }
 
-    @Test("Whoever shows neither certificate nor token is refused, and so is a token that no key can be known for")
+    @Test("A client without certificate and token is refused, and so is a token without a known key")
     func neither() throws {
         let gateway = try self.gateway()
         #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
@@ -114,7 +114,7 @@ struct CertificateTests {
         #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
     }
 
-    @Test("A bad certificate gets SETTINGS and GOAWAY, and no answer to what was sent along; the log says why")
+    @Test("A bad certificate gets SETTINGS and GOAWAY, and its requests get no answer; the log says why")
     func bad() throws {
         let revoked = try self.authority.issue(Self.subject)
         try self.authority.revoke(revoked)

@@ -150,7 +150,7 @@ struct DashboardTests {
         try self.play(["finds"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("What waits for all devices of a list is dropped, once their number was seen")
+    @Test("The pending pushes of all devices in a list are dropped after their number was shown")
     func bulk() throws {
         let gateway = try RunningGateway()
         for number in 1...3 {
@@ -183,7 +183,7 @@ struct DashboardTests {
         try self.play(["loss"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says that the gateway is gone, keeps what it had, and comes back by itself")
+    @Test("The dashboard says that the gateway is gone, keeps its data, and reconnects automatically")
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(self.patience)

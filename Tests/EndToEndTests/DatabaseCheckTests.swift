@@ -236,7 +236,7 @@ struct FailoverTests {
         return name
     }
 
-    @Test("Three gateways go on with the standby that is promoted, and nothing that was acknowledged is gone")
+    @Test("Three gateways continue with the promoted standby, and no acknowledged push is lost")
     func failover() throws {
         let primary = try PostgresServer()
         let standbys = [try primary.makeStandby("one"), try primary.makeStandby("two")]

@@ -16,7 +16,7 @@ struct EventsTests {
         return EventStream(process)
     }
 
-    @Test("Who reads too slowly is told how many it has missed, and then goes on as ever")
+    @Test("A client that reads too slowly receives the number of missed events, and then new events again")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
         let script = RunningGateway.client("slow_follower.py")
@@ -97,7 +97,7 @@ struct EventsTests {
     /// Returns the next line of a client command that is not about its connection.
     private func line(_ process: ChildProcess) throws -> String { try #require(try process.line()) }
 
-    @Test("wakegate events shows a line an event, as JSON if asked for, and goes on when the gateway is back")
+    @Test("wakegate events prints a line per event, as JSON if asked for, and resumes when the gateway is back")
     func command() throws {
         let folder = try RestartFolder()
         var gateway = try folder.start()
@@ -131,7 +131,7 @@ struct EventsTests {
         #expect(wrong.status == 1 && wrong.errors.contains("(refused?)"), "\(wrong.errors)")
     }
 
-    @Test("wakegate dev shows what happens on standard error, unless it is to be quiet, and where the dashboard is")
+    @Test("wakegate dev prints events to standard error unless it is quiet, and the URL of the dashboard")
     func dev() throws {
         let gateway = try RunningGateway(showsEvents: true)
         let quiet = try RunningGateway()
@@ -214,7 +214,7 @@ struct LiveTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Tasks are told by kind and by what holds them, in events as in samples")
+    @Test("Tasks are counted by kind and hold, in events and in samples")
     func tasks() throws {
         let gateway = try RunningGateway()
         let stream = try self.watch(gateway)
@@ -234,7 +234,7 @@ struct LiveTests {
         stream.process.send(SIGKILL)
     }
 
-    @Test("Who reads too slowly is dropped while events wait, and others go on")
+    @Test("A client that reads too slowly is disconnected while events wait, and others continue")
     func slow() throws {
         let gateway = try RunningGateway()
         let quick = try self.watch(gateway)

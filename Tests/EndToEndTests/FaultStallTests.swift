@@ -33,7 +33,7 @@ struct FaultStallTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("A window holds for its time, and then everything goes on by itself")
+    @Test("A stream window stays closed for its time, and then the stream resumes automatically")
     func timed() throws {
         let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { streamWindow: { bytes: 0, for: 3000 } } }")
         let ended = try self.client(faulty, "wait").finish()
@@ -41,7 +41,7 @@ struct FaultStallTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("Node is held back as well, and a stream that never goes on is ended by the bound of requests")
+    @Test("Node is held back as well, and a stalled stream is ended by the request timeout")
     func bounded() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { streamWindow: 0 } }",

@@ -61,7 +61,7 @@ struct LogOutputTests {
         while unsafe recv(descriptor, &answer, answer.count, 0) > 0 {}
     }
 
-    @Test("Failed handshakes are lines of debug, a few, and then how many there were besides")
+    @Test("The first failed handshakes are logged at debug level, and the rest are counted")
     func handshakes() throws {
         let gateway = try RunningGateway(["--set", "log.level=debug"])
         for index in 1...40 { try self.failHandshake(gateway, index) }
@@ -134,7 +134,7 @@ struct LostOutputTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 1)
     }
 
-    @Test("A reader that has seen enough is no fault")
+    @Test("A reader that closes the pipe early does not cause an error")
     func gone() throws {
         let gateway = try RunningGateway()
         let ended = try self.run("> >(exit 0)", gateway, ["push", self.token, "--topic", self.topic])

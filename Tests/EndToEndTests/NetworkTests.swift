@@ -60,7 +60,7 @@ struct NetworkTests {
         #expect(stats.status == 0, "\(stats.errors)")
     }
 
-    @Test("Without the option it listens on loopback alone, and what is no network is refused by name")
+    @Test("Without --network it listens only on loopback, and an invalid network is refused by name")
     func unnamed() throws {
         let folder = try RestartFolder()
         let open = try folder.startInVain(["dev", "--plain", "0.0.0.0:0"])

@@ -115,7 +115,7 @@ struct ImageTests {
         #expect(image.contains(#"CMD ["/usr/bin/wakegate", "health"]"#) && image.contains("\nHEALTHCHECK "))
     }
 
-    @Test("As its file has it, it gets ready, runs without any right on a root that is read-only, drains, and goes on")
+    @Test("The container image starts, runs without privileges on a read-only root, drains, and restarts")
     func run() throws {
         let folder = try RestartFolder()
         let root = RunningGateway.root.path

@@ -6,13 +6,13 @@ import Testing
 struct PageTests {
     private static let articles = "Sources/Server/Gateway/Gateway.docc"
 
-    @Test("Each block of the README runs as it stands and prints what is shown below it")
+    @Test("Each block of the README runs unchanged and prints the output shown below it")
     func readme() throws {
         try self.run("README.md")
     }
 
     @Test(
-        "Each block of an article runs as it stands and prints what is shown below it",
+        "Each block of an article runs unchanged and prints the output shown below it",
         arguments: ["APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback"]
     )
     func article(name: String) throws {

@@ -111,7 +111,7 @@ struct PostgresDeploymentTests {
         }
     }
 
-    @Test("The drop-in is sound for systemd beside the gateway's unit")
+    @Test("The systemd drop-in is valid together with the gateway's unit")
     func unit() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-dropin-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -61,7 +61,7 @@ struct ReasonTableTests {
         #expect(try gateway.stats().integer("pushes", "rejected", reason) == 1)
     }
 
-    @Test("A connection that is idle for too long is told so by GOAWAY as APNs words it")
+    @Test("A connection that is idle for too long receives a GOAWAY in the format of APNs")
     func idle() throws {
         let gateway = try RunningGateway(["--set", "limits.idleSeconds=1"])
         let file = RunningGateway.client("goaway.py")

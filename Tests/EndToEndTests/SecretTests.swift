@@ -252,7 +252,7 @@ final class SecretScene {
         let key = try Data(contentsOf: self.gateway.state.appendingPathComponent("token.key"))
         self.credentials["key of bearer tokens"] = key.base64EncodedString()
         self.credentials["key of bearer tokens, as hexadecimal"] = key.map { String(format: "%02x", $0) }.joined()
-        self.credentials["key of bearer tokens, as it is"] = String(decoding: key, as: UTF8.self)
+        self.credentials["key of bearer tokens, unchanged"] = String(decoding: key, as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 

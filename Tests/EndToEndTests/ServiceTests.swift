@@ -24,12 +24,12 @@ struct ServiceTests {
         _ = try self.ready(service)
         let ended = try service.end()
         #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC=35000000 STATUS="))
-        #expect(!ended.output.contains("WATCHDOG"), "nobody asked for it")
+        #expect(!ended.output.contains("WATCHDOG"), "the service has no watchdog")
         #expect(ended.status == 0)
     }
 
     @Test(
-        "The manager hears when a reload begins, by its own clock, and when and how it has ended, whoever asked for it"
+        "The manager learns of the begin of each reload, by its own clock, and of its end and outcome"
     )
     func reload() throws {
         let folder = try RestartFolder()

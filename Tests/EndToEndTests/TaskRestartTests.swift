@@ -72,7 +72,7 @@ struct TaskCrashTests {
         for (name, from) in launches {
             // A crash loses at most the reports of the last second.
             let least = try #require(told[name])
-            #expect((least...50).contains(from), "\(name) went on from \(from)")
+            #expect((least...50).contains(from), "\(name) resumed from \(from)")
         }
         for _ in 0..<100 { #expect(try worker.wait(for: "taskDelivered", within: 120).text("success") == "true") }
         let stats = try next.stats()

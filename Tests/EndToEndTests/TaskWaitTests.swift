@@ -139,7 +139,7 @@ struct TaskWaitTests {
         try worker.says("is over: cancelled, ")
     }
 
-    @Test("Where nobody says how a task ends none is submitted, and the remedy is named")
+    @Test("A task is not submitted if its end cannot be observed, and the error names the remedy")
     func edge() throws {
         let gateway = try self.gateway()
         let wait = try self.submit(
@@ -155,7 +155,7 @@ struct TaskWaitTests {
         #expect(try gateway.stats().integer("tasks", "submitted") == 0)
     }
 
-    @Test("A gateway that goes away is waited for, and the task goes on from what it told last")
+    @Test("The client waits for a gateway that goes away, and the task resumes from its last reported progress")
     func gone() throws {
         let folder = try RestartFolder()
         let first = try folder.start()
@@ -202,7 +202,7 @@ struct TaskWaitTests {
         #expect(try next.stats().integer("tasks", "cancelled") == 1)
     }
 
-    @Test("Without a terminal the list has a line for what is new, or what the gateway says as it is")
+    @Test("Without a terminal the list prints a line for each change, or the gateway's JSON unchanged")
     func watch() throws {
         let gateway = try self.gateway()
         let list = ["task", "list", "--watch"]

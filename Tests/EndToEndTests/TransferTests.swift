@@ -4,7 +4,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
+@Suite("Transfers, their agent and its clients", .serialized, .timeLimit(.minutes(15)))
 final class TransferTests: TransferScene {
     private static let topic = "com.example.transfers"
     private static let session = "com.example.transfers.downloads"
@@ -128,7 +128,7 @@ final class TransferTests: TransferScene {
         #expect(again?.code == .alreadyTaken)
     }
 
-    @Test("A worker that is started anew goes on with the download that it had begun")
+    @Test("A restarted worker continues its earlier download")
     func goesOn() async throws {
         try self.server.put("film", TransferServer.content(500_000, seed: 3))
         let agent = try RunningTransferAgent()
@@ -150,7 +150,7 @@ final class TransferTests: TransferScene {
 
     // MARK: Network faults
 
-    @Test("A cut download goes on by Range, and begins anew when the entity has changed")
+    @Test("A cut download resumes by Range, and starts over when the entity has changed")
     func resumes() throws {
         let content = TransferServer.content(1_000_000, seed: 4)
         try self.server.put("film", content)

@@ -197,7 +197,7 @@ struct WebhookFailureTests {
         }
     }
 
-    @Test("Wakes that expire in a row do not silence it for ever")
+    @Test("Wakes that expire in a row do not suspend the webhook forever")
     func expired() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()

@@ -22,7 +22,7 @@ struct RuleTests {
     }
 
     @Test(
-        "A banned word inside a longer one is no banned word",
+        "A banned word inside a longer one is not banned",
         arguments: ["fingerprint(x)", "x.mapAsync()", "trail!", "sleeper(x)"]
     )
     func longerWord(code: String) {
@@ -275,7 +275,7 @@ struct RuleTests {
         #expect(
             found.map(\.message) == [
                 "A/A.swift declares no run; follow the way anew",
-                "there is no A/Gone.swift; follow the way anew",
+                "A/Gone.swift does not exist; follow the way anew",
                 "its figures should be \"| to the answered result | 2 | 2 | 3 | 2 |\"",
             ]
         )
@@ -316,8 +316,8 @@ struct RuleTests {
                 "1: `A/A.swift` `begun` is not listed; say what it guards and what is done under it",
                 "4: `A/A.swift` `queue` does not stand below `A/A.swift` `value`, under which it is taken",
                 "4: `B/B.swift` `other` does not stand below `A/A.swift` `value`, under which it is taken",
-                "6: `B/B.swift` `gone` is no lock, or is listed before",
-                "7: `A/A.swift` `value` is no lock, or is listed before",
+                "6: `B/B.swift` `gone` is not a lock, or is listed before",
+                "7: `A/A.swift` `value` is not a lock, or is listed before",
             ]
         )
     }

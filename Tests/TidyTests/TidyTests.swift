@@ -35,7 +35,7 @@ struct TidyTests {
         #expect(FolderLayers.strangers(in: files).isEmpty)
     }
 
-    @Test("No private key is committed, and git ignores those that are made in certs")
+    @Test("No private key is committed, and git ignores the keys in certs")
     func privateKeys() throws {
         let files = try Repository.committedFiles()
         #expect(files.count > 50, "the tidy test must see the files")

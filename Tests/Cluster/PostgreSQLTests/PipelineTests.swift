@@ -99,7 +99,7 @@ struct PipelineTests {
         #expect(link.link.transaction == .none)
     }
 
-    @Test("Settings are in force from the first moment, above those of the user")
+    @Test("Session settings apply from the first query and override those of the user")
     func settings() throws {
         let server = try PostgresServer.shared()
         try server.query("CREATE USER hasty; ALTER USER hasty SET statement_timeout = 1234")
@@ -153,7 +153,7 @@ struct PipelineTests {
         #expect(many.first?.message == "1")
     }
 
-    @Test("A script is one transaction, and leaves the session as it was")
+    @Test("A script runs as one transaction and leaves the session usable")
     func script() throws {
         let client = try PostgresClient(PostgresAddress(self.database), application: "test")
         try client.script("CREATE TABLE s (x int); INSERT INTO s VALUES (1), (2);")

@@ -69,7 +69,7 @@ struct RoundTripTests {
         #expect(rows.elements(0, 0)?.all == [[UInt8](0..<32), [UInt8](0..<32)])
     }
 
-    @Test("NULL is no value of no bytes")
+    @Test("NULL is read as an absent value without bytes")
     func null() throws {
         let rows = try self.back("bytea") { $0.appendNull() }
         #expect(rows.isNull(0, 0))
@@ -138,7 +138,7 @@ struct RoundTripTests {
         #expect(try self.client.query("SELECT $1::\(cases.type)::text", parameters).text(0, 0) == "{}")
     }
 
-    @Test("Where a row lies, which is nowhere for NULL and for what is no place")
+    @Test("A row's location is read; NULL and other types read as nowhere")
     func places() throws {
         let rows = try self.client.query("SELECT '(70000,3)'::tid, NULL::tid, 7::int8")
         #expect(rows.place(0, 0) == PostgresPlace(block: 70_000, offset: 3))
@@ -252,7 +252,7 @@ struct ArrayFormTests {
     }
 
     @Test(
-        "What is no array of one dimension is none",
+        "An array that is malformed or not one-dimensional is refused",
         arguments: [
             [], [2, 0, 23, 1, 1, 1, 1, 4, 7], [1, 0, 23, 0x7FFF_FFFF, 1], [1, 0, 23, 0xFFFF_FFFF, 1],
             [0xFFFF_FFFF, 0, 23],

@@ -36,7 +36,7 @@ struct ConflictTests {
         self.second.submit(.commit(other, self.writes([2, 3], readToo)))
         let failure = #expect(throws: ClusterFailure.self) { try self.second.committed(other) }
         guard case .conflict = failure else {
-            Issue.record("\(String(describing: failure)) is no conflict")
+            Issue.record("\(String(describing: failure)) is not a conflict")
             return
         }
         #expect(try self.first.counts().total.accepted == 2)

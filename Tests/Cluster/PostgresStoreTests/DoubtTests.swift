@@ -50,7 +50,7 @@ struct DoubtTests {
 
     private static let isWaiting = "wait_event = 'SyncRep' AND query LIKE '%COMMIT%'"
 
-    @Test("A commit whose answer is lost and that has happened is told as committed")
+    @Test("A commit that happened but whose answer was lost is reported as committed")
     func happened() throws {
         try self.waitForStandbys(true)
         let (number, count) = try self.commit(2)
@@ -83,7 +83,7 @@ struct DoubtTests {
         try blocker.query("ROLLBACK")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         #expect(try self.rig.find(.tokens([1])).devices.first?.record == [1])
@@ -98,7 +98,7 @@ struct DoubtTests {
         try self.server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         try self.waitForStandbys(false)

@@ -13,7 +13,7 @@ struct NoticePayloadTests {
         .notice(.ended(holder: Self.receiver, .numbered(7), reason: nil)), .notice(.answeredLate(.numbered(8))),
     ]
 
-    @Test("What is told is heard, but for one's own words and what ended at a third")
+    @Test("A receiver reads all notices except its own and those of wakes held by another gateway")
     func roundTrip() {
         let (text, end) = NoticePayload.write(Self.items, from: 0, sender: Self.sender)
         #expect(end == Self.items.count)
@@ -40,7 +40,7 @@ struct NoticePayloadTests {
     }
 
     @Test(
-        "What is no notice is passed over",
+        "A malformed notice is ignored",
         arguments: [
             "", "x", "\n", "3", "3\nq", "3\nr", "3\nr x", "3\nr -1", "3\ne 4 zz -", "3\nc 00 1", "3\na zz",
             "99999999999\nt", "3\ne 4 00000000000000000000000000000007 because", "3\nt t", "r 1",
@@ -50,7 +50,7 @@ struct NoticePayloadTests {
         #expect(NoticePayload.read(text, receiver: Self.receiver).isEmpty)
     }
 
-    @Test("No more is kept than a bound, however much is told")
+    @Test("The notice queue never exceeds its maximum")
     func bound() {
         var queue = NoticeQueue()
         for number in 0..<(NoticeQueue.countMax + 100) {
@@ -87,7 +87,7 @@ struct StoredReportTests {
         return report
     }
 
-    @Test("A report is read back as it was kept, also with more behind it")
+    @Test("A report is restored unchanged, even with more bytes after it")
     func roundTrip() throws {
         for rest in [[], [1, 2, 3]] as [[UInt8]] {
             let bytes = Self.report.stored() + rest

@@ -48,7 +48,7 @@ struct JSONGateTests {
         if !text.allSatisfy(\.isWhitespace) { #expect(Self.judge("{\"a\":\(text)}") == .notJSON) }
     }
 
-    @Test("Every prefix of a document is no document")
+    @Test("No proper prefix of a document is valid JSON")
     func prefixes() {
         let text = [UInt8](
             "{\"aps\":{\"content-available\":1,\"b\":[true,null,-1.5e3]},\"ü\":\"\\u0041🦊 long enough\"}".utf8

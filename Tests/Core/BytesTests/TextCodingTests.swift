@@ -29,7 +29,7 @@ struct Base64Tests {
         }
     }
 
-    @Test("What is no base64 is nothing", arguments: ["A", "AAAAA", "AA A", "AA\n", "A=AA", "AAA*", "A===", "ÄAA"])
+    @Test("Invalid base64 is refused", arguments: ["A", "AAAAA", "AA A", "AA\n", "A=AA", "AAA*", "A===", "ÄAA"])
     func strangers(text: String) {
         #expect(text.withByteView { Base64.decoded($0) } == nil)
     }
@@ -169,7 +169,7 @@ struct JSONWriterTests {
         }
     }
 
-    @Test("Characters that end a line anywhere are written as escapes, and their neighbours as they are")
+    @Test("Unicode line separators are written as escapes, and the characters around them unchanged")
     func lineEnds() {
         let text = "a\u{85}b\u{2028}c\u{2029}\n\u{84}\u{86}\u{2027}\u{202A}\u{2068}é\u{10185}"
         let expected = "a\\u0085b\\u2028c\\u2029\\n\u{84}\u{86}\u{2027}\u{202A}\u{2068}é\u{10185}"
@@ -208,7 +208,7 @@ struct JSONWriterTests {
         #expect(isAsExpected)
     }
 
-    @Test("A JSON text becomes one line that says the same, whoever divides it")
+    @Test("A JSON text is written as one line with the same value, at any alignment")
     func line() throws {
         let text = "{\"a\" :\r\n[\"\u{2028}\\\\\u{2029}\", \"häßlich \u{85} 日本語\"],\n\"long enough for a word\":\t{}\r}"
         for position in 0..<20 {

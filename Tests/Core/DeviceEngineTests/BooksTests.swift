@@ -147,7 +147,7 @@ struct StoredBooksTests {
         return buffer.view.array
     }
 
-    @Test("Every count there is comes back as it was stored, and is added and taken away")
+    @Test("Every counter is restored with its stored value, and is included in sums and differences")
     func everyCount() throws {
         let leaves = Self.leaves(Self.books)
         #expect(leaves.count > 90)

@@ -191,7 +191,7 @@ struct PushRateTests {
         }
     }
 
-    @Test("None is no limit, and the most that may be set is one", arguments: [0, 65_535])
+    @Test("Zero means no limit, and the largest limit is enforced", arguments: [0, 65_535])
     func extremes(pushesMax: Int) {
         let rig = self.rig(pushesMax)
         for number in 0..<70_000 {

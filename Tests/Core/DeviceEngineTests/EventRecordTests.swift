@@ -88,7 +88,7 @@ struct EventRecordTests {
         #expect(Self.written(events).count == 21 + 34 + 6)
     }
 
-    @Test("A record that is cut off anywhere, or goes on behind its end, is refused")
+    @Test("A record that is truncated anywhere, or has bytes after its end, is refused")
     func truncated() {
         let bytes = Self.written(Self.events(30, seed: 3))
         for count in 0..<bytes.count { #expect(Self.read(Array(bytes.prefix(count))) == nil, "\(count) bytes") }
@@ -156,7 +156,7 @@ struct EventRecordTests {
         #expect(kind(21, 7, 3) == .extended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
     }
 
-    @Test("More events than one record takes go on in the next")
+    @Test("Events that exceed one record continue in the next")
     func several() throws {
         let events = Self.events(20_000, seed: 9)
         var start = 0

@@ -47,7 +47,7 @@ struct HistoryEntryTests {
         for name in ["", Self.name(256, &random)] { #expect(Self.named(name).count == 1, "it is not kept") }
     }
 
-    @Test("Of a name that is not whole nothing is told, and of what follows everything")
+    @Test("An incomplete name is left out of its event, and later events keep theirs")
     func missing() {
         var random = SeededGenerator(seed: 2)
         let (name, other) = (Self.name(100, &random), Self.name(3, &random))
@@ -108,7 +108,7 @@ struct HistoryEntryTests {
         #expect(Self.read(buffer.view) == events)
     }
 
-    @Test("Names in other letters come back; what is no text is no name")
+    @Test("Names with non-ASCII characters are restored; bytes that are not UTF-8 are not a name")
     func letters() {
         let name = "größe-測試-🚀-" + String(repeating: "é", count: 40)
         #expect(Self.entries(Self.named(name)).map(\.name) == [name])
@@ -122,7 +122,7 @@ struct HistoryEntryTests {
 struct PushTermsTests {
     private let now = Instant(milliseconds: 1_000_000)
 
-    @Test("Each lifetime that fits is kept as it is; longer ones in minutes, up to the longest that a number can say")
+    @Test("Lifetimes that fit are stored exactly, longer ones in minutes, up to the largest number of minutes")
     func lifetimes() {
         // The codes in between are minutes that can be stored exactly as seconds.
         for code in [UInt16](0...32_767) + [UInt16](33_315...UInt16.max) {

@@ -125,7 +125,7 @@ struct PolicyChangeTests {
         #expect(intervals == [60_000, 7_000, 60_000])
     }
 
-    @Test("A bound that is tighter than what there is keeps nobody from what they have")
+    @Test("Lowering the limit of devices below the current number keeps registered devices")
     func bounds() throws {
         let rig = try self.rig(devices: 5, EngineRig.open())
         var configuration = EngineRig.open()
@@ -140,7 +140,7 @@ struct PolicyChangeTests {
 struct PolicyVersionsTests {
     private func policy(_ interval: Double) -> EngineConfiguration { EngineRig.open([(.launchInterval, interval)]) }
 
-    @Test("Each moment has the number that was in force then; what is kept reads back the same")
+    @Test("Each time has the policy number that was in effect then, and the numbers are restored when read back")
     func numbers() throws {
         var versions = PolicyVersions()
         #expect(versions.current == nil)

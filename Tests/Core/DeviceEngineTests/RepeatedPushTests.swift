@@ -90,7 +90,7 @@ struct RepeatedPushTests {
         #expect(rig.engine.totals.accepted == accepted + 2, "the fifth is forgotten")
     }
 
-    @Test("An apns-id that the gateway made, or that a dry run named, is no name to repeat")
+    @Test("An apns-id that the gateway made, or that a dry run named, does not count as a repeat")
     func exempt() throws {
         let rig = DispatchRig()
         rig.push(1)

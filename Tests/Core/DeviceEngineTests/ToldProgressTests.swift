@@ -87,7 +87,7 @@ struct ToldProgressTests {
         #expect(try self.written() == (0, 0))
     }
 
-    @Test("Any other change of the device's tasks takes with it what was told, and that is written once")
+    @Test("Any other change of the device's tasks also stores its progress, and stores it once")
     func riding() throws {
         let wake = try self.start()
         self.tell(7, wake)
@@ -102,7 +102,7 @@ struct ToldProgressTests {
         #expect(try self.kept().contains(7), "what happens to others does not")
     }
 
-    @Test("A loss, a report and an interruption keep at once what was told before", arguments: 0..<3)
+    @Test("A loss, a report and an interruption store earlier progress immediately", arguments: 0..<3)
     func ends(way: Int) throws {
         let wake = try self.start()
         self.tell(7, wake)
@@ -129,7 +129,7 @@ struct ToldProgressTests {
         #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))
     }
 
-    @Test("Whoever keeps nothing forgets what was told as the others do: no list grows")
+    @Test("An engine without a store also forgets progress, so no list grows")
     func nothingKept() throws {
         for round in 0..<50 as Range<UInt64> {
             let wake = try #require(try self.rig.submit(1, "export", .continued(.queue), hasSlot: true).wake)

@@ -140,7 +140,7 @@ struct WakeMapTests {
         #expect(map.isEmpty == dictionary.isEmpty)
     }
 
-    @Test("Wakes are sorted as they are written, and what is put again replaces what there was")
+    @Test("Wakes are sorted by their identifier, and a second value for a wake replaces the first")
     func order() {
         let wakes = [(7, 1), (1, 9), (1, 2), (UInt64.max, 0)].map { WakeID(random: $0) }
         var map = WakeMap<String>()
@@ -229,7 +229,7 @@ struct WakeTimesTests {
         #expect(rig.engine.oldestDueMilliseconds == 0)
     }
 
-    @Test("A push that waits for a worker is late from its arrival, and the oldest that waits is told")
+    @Test("A push that waits for a worker counts as late since its arrival, and the longest wait is reported")
     func waitsForWorker() throws {
         let rig = EngineRig()
         rig.push(1)
@@ -248,7 +248,7 @@ struct WakeTimesTests {
         #expect(rig.engine.oldestDueMilliseconds == 0)
     }
 
-    @Test("The interval is no lateness: it counts from the moment at which the policy allows the launch")
+    @Test("The launch interval does not count as lateness: it starts when the policy allows the launch")
     func interval() throws {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)
@@ -264,7 +264,7 @@ struct WakeTimesTests {
         #expect(rig.engine.times.lateness.sum == 3000)
     }
 
-    @Test("A hold is no lateness: it counts from the hold's end")
+    @Test("A hold does not count as lateness: it starts when the hold ends")
     func hold() throws {
         let rig = EngineRig()
         rig.register(1)

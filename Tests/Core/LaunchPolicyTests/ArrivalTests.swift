@@ -30,7 +30,7 @@ struct ArrivalTests {
         #expect(pending.receivedAt == DeviceDriver.at(2) && pending.firstReceivedAt == DeviceDriver.at(0))
     }
 
-    @Test("Now or never launches or is discarded, and leaves what is pending as it was")
+    @Test("A now-or-never push launches or is discarded, and leaves the pending push unchanged")
     func nowOrNever() throws {
         var driver = try DeviceDriver()
         #expect(driver.push(.considerate, at: 0, expiration: .nowOrNever) == .launched(absorbed: nil))

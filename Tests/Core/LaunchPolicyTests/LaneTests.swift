@@ -152,7 +152,7 @@ extension LaneTests {
         #expect(driver.launch(at: 6) == "c", "a continued task does not ask for the foreground again")
     }
 
-    @Test("A removed device loses what waits; what is in flight keeps its lane and never waits again")
+    @Test("A removed device loses its pending work; its wakes in flight keep their lanes and are not retried")
     func removal() throws {
         var driver = try Self.busy()
         driver.finish("s", 2, at: 6)

@@ -59,7 +59,7 @@ struct SimulatorTests {
         #expect(lines.contains { $0.hasPrefix(#"{"t":7.5,"#) })
     }
 
-    @Test("At one moment devices act in the order in which they were first named, before the events of that moment")
+    @Test("At the same time devices act in the order of their first mention, before the events of that time")
     func order() throws {
         let trace = [Self.push("p0", "b", at: "0"), Self.push("p1", "a", at: "0"), Self.push("p2", "c", at: "1")]
         let order = try Self.run(trace).filter { $0.contains(#""t":1,"#) }.compactMap {

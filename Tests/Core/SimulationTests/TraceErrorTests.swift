@@ -143,7 +143,7 @@ struct TraceErrorTests {
         #expect(Self.error([#"{"until": 1}"#, Self.event, "{"])?.line == 3)
     }
 
-    @Test("An override that is unknown or out of range is told without a line")
+    @Test("An unknown or out-of-range override is reported without a line number")
     func overrides() {
         let unknown = Self.error([], overrides: [("policy.lauchInterval", 5)])
         #expect(unknown?.line == nil)

@@ -116,7 +116,7 @@ struct JSON5ReaderTests {
     }
 
     @Test(
-        "The first fault is told with its line and its column",
+        "The first fault is reported with its line and column",
         arguments: [
             ("{\n  edge: 'a'\n  admin: 'b'\n}", "line 3, column 3: a comma or } should be here"),
             ("{\n  edge: 'a',\n", "line 1, column 1: the { that stands here is not closed"),
@@ -205,7 +205,7 @@ struct JSONSyntaxTests {
     }
 
     @Test(
-        "A text that was cut says what was left open, and where that begins",
+        "The fault of a truncated text names the open element and its position",
         arguments: [
             ("{\"aps\":{\"content-available\":1}", "in the object that begins at line 1, column 1"),
             ("{\n \"aps\": {", "in the object that begins at line 2, column 9"),

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@Suite("What somebody meant to write")
+@Suite("Nearest matches for misspelled words")
 struct NearestMatchTests {
     private let names = ["launchInterval", "dailyLaunches", "edge", "admin"]
 

@@ -170,7 +170,7 @@ struct StepBoundTests {
 
 /// A bounded step gives a freed stream the longest waiting launch. If something is due for that device that the step
 /// has not reached, it is applied first.
-@Suite("What waits longest is of a device with something due", .timeLimit(.minutes(15)))
+@Suite("The longest wait belongs to a device with a due event", .timeLimit(.minutes(15)))
 struct DueInBetweenTests {
     /// Advances to a later time in steps of `devicesMax` devices.
     private static func pass(_ milliseconds: Int64, _ rig: DispatchRig, devicesMax: Int) {
@@ -178,7 +178,7 @@ struct DueInBetweenTests {
         while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: devicesMax) {}
     }
 
-    @Test("What is held from then on keeps nobody behind it waiting")
+    @Test("A request that becomes held does not block the requests behind it")
     func held() throws {
         let rig = TaskDispatchTests.rig([("usageWindow", 60)])
         rig.rig.register(3)
@@ -379,7 +379,7 @@ struct AtOneMomentTests {
         #expect(rig.engine.totals.coalesced == 0)
     }
 
-    @Test("A wake that is to be lost with its stream is lost before a push to its device")
+    @Test("A wake that will be lost with its stream is lost before a push to its device")
     func streamEnded() throws {
         let rig = DispatchRig(workPerStepMax: 2)
         rig.subscribe(1, slots: 8)

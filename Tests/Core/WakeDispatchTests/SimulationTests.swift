@@ -58,7 +58,7 @@ struct DrainSimulationTests {
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_DRAIN_SEED")
 
     @Test(
-        "Nothing is launched, what is in flight ends, and the books balance; the next start goes on",
+        "A drain launches nothing, wakes in flight end, counters balance, and the next start resumes",
         arguments: [false, true],
         [false, true]
     )

@@ -279,7 +279,7 @@ struct StreamTableTests {
         #expect(table.counts(nil) == .init(connected: 1, slots: 4, busy: 0))
     }
 
-    @Test("A free stream that names the device goes first, then the one whose turn it is; none where nobody is")
+    @Test("A free stream that names the device is first, then the others take turns; without any, the result is nil")
     func turns() {
         var table = StreamTable(wakeBytesMax: 1000)
         #expect(Self.free(&table, 1) == nil)

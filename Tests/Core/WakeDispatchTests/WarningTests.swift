@@ -52,7 +52,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("What comes before a bounded step has come to the device is after the warning")
+    @Test("A push or report that arrives before a bounded step reaches the device is handled after the warning")
     func unseen() {
         let (rig, wake) = Self.launched()
         rig.rig.pass(26_000)
@@ -66,7 +66,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("Nobody is warned of a wake that ends at the same moment, or whose stream has ended")
+    @Test("No warning is sent for a wake that ends at the same time, or whose stream has ended")
     func ended() {
         let (rig, wake) = Self.launched()
         rig.rig.pass(25_000)
@@ -98,7 +98,7 @@ struct WarningTests {
         #expect(rig.output.expirations.count == 1)
     }
 
-    @Test("More time moves the moment; what is left then may be less than a warning has")
+    @Test("An extension moves the warning; the time left may then be shorter than the lead")
     func extended() {
         let (rig, wake) = Self.launched([(.maxExtension, 60)])
         rig.advance(by: 20_000)
@@ -113,7 +113,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("Another lead is in force at once, for wakes in flight, too")
+    @Test("A new lead applies immediately, also to wakes in flight")
     func reload() {
         let (rig, _) = Self.launched()
         rig.engine.reconfigure(EngineRig.open([(.expirationLead, 0)]))

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@Suite("What is told of what happens", .timeLimit(.minutes(15)))
+@Suite("Live events", .timeLimit(.minutes(15)))
 struct LiveEventTests {
     private static let events: [LiveEvent] = LiveEvent.Kind.allCases.map { kind in
         var event = LiveEvent(at: 1_700_000_000_123, kind, topic: "com.example.app")
@@ -25,7 +25,7 @@ struct LiveEventTests {
         #expect(data.contains(#""apnsID":null"#))
     }
 
-    @Test("What was missed is told as a count")
+    @Test("Missed events are reported as a count")
     func missed() {
         let (name, data) = self.fields(String(decoding: LiveNews.missed(7).wireForm, as: UTF8.self))
         #expect(name == "missed" && data == #"{"count":7}"#)
@@ -91,7 +91,7 @@ struct StreamEventTests {
         }
     }
 
-    @Test("What cannot be read is no event", arguments: ["", "[]", "{}", #"{"wake":7}"#, #"{"wake":"w""#])
+    @Test("Unreadable data is not an event", arguments: ["", "[]", "{}", #"{"wake":7}"#, #"{"wake":"w""#])
     func unreadable(data: String) {
         #expect(StreamEvent(name: "wake", data: Array(data.utf8)) == nil)
         #expect(StreamEvent(name: "expired", data: Array(data.utf8)) == nil)

@@ -60,7 +60,7 @@ while len(overtaken) < quiet_count:
         quiet.push_next()
         quiet.flush()
     ready = selector.select(60)
-    assert ready, "nobody was answered in time"
+    assert ready, "no push was answered in time"
     # Whoever was answered in one look was answered at once, as far as can be told.
     for key, _ in sorted(ready, key=lambda each: each[0].data is noisy):
         for stream, status in key.data.answers():

@@ -28,7 +28,7 @@ struct ArgumentTests {
         #expect(throws: Never.self) { try WakeWorker(gateway: gateway, topic: "t") }
     }
 
-    @Test("A limit of silence that a good gateway would pass, or that nobody would wait for, is refused")
+    @Test("A silence limit outside 20 to 300 seconds is refused")
     func silence() throws {
         for seconds in [20, 40, 300] {
             _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
@@ -52,7 +52,7 @@ struct ArgumentTests {
         await #expect(throws: WakeWorkerError.self) { try await worker.reportMachineConditions(for: token, []) }
     }
 
-    @Test("A notification of a test has its payload and its time, and nobody to give it more")
+    @Test("A test's notification has a payload and a deadline, and cannot be extended")
     func notification() async throws {
         let notification = WakeNotification(topic: "t", payload: #"{"edition":7}"#, timeLeft: .seconds(20))
         #expect(try notification.payload(as: [String: Int].self) == ["edition": 7])

@@ -71,7 +71,7 @@ struct BackgroundTaskSchedulerTests {
         #expect(ContinuousClock.now - begun >= .seconds(1))
     }
 
-    @Test("Finished transfers are told with an id, the same one when they are told again")
+    @Test("Finished transfers are reported with an id, and a retry uses the same id")
     func transfers() async throws {
         let gateway = try await TaskGateway()
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler
@@ -218,7 +218,7 @@ struct BackgroundTaskTableTests {
     }
 
     @Test(
-        "What is no identifier or pattern is refused, and named",
+        "An invalid identifier or pattern is refused and quoted",
         arguments: ["", ".*", "a*", "a.*.b", "a b", "é", "*"]
     )
     func unusable(text: String) throws {

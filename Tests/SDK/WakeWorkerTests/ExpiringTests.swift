@@ -86,7 +86,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One goes on when somebody else has asked for more time, and the event of the former deadline is late")
+    @Test("A task continues when its time was extended elsewhere, and a late warning for the old deadline is ignored")
     func extendedElsewhere() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

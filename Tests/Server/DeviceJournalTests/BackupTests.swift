@@ -84,7 +84,7 @@ struct BackupTests {
         return (original, copy)
     }
 
-    @Test("Its one file is whole: a start on it alone holds everything, and what comes after that is missed")
+    @Test("The one file of a backup is complete: a start on it finds every record, and later commits are protected")
     func oneFile() throws {
         let (_, folder) = try Self.restored()
         #expect(folder.names == ["journal.sqlite"])
@@ -129,7 +129,7 @@ struct BackupTests {
         return found
     }
 
-    @Test("Beside the log or the mark of another journal it is refused, and nothing is changed", arguments: 1...3)
+    @Test("A backup next to the log or mark of another journal is refused, and nothing is changed", arguments: 1...3)
     func mixed(files: Int) throws {
         let (original, folder) = try Self.restored()
         for (bit, name) in [(1, "-wal"), (2, "-mark")] where files & bit != 0 {

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Checkpoints run beside commits")
+@Suite("Checkpoints run concurrently with commits")
 struct CheckpointTests {
     /// Low limits, so that checkpoints, compaction and new logs happen often.
     private static var limits: JournalLimits {

@@ -229,7 +229,7 @@ struct AcceptedLossDeathTests {
     }
 
     @Test(
-        "What it has not given up yet the next start misses again",
+        "A loss that is not accepted completely is found again at the next start",
         arguments: [SimulatedDisk.Fault.kill, .powerLoss, .ioError, .noSpace],
         [false, true]
     )

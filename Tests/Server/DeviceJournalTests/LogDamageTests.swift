@@ -4,7 +4,7 @@ import Storage
 import Testing
 import WakeGateTestKit
 
-@Suite("A log that was damaged is told from one whose writing ended")
+@Suite("A damaged log is distinguished from an incomplete one")
 struct LogDamageTests {
     private static let commits = 6
 
@@ -75,7 +75,7 @@ struct LogDamageTests {
         #expect(try folder.open().1.count == Self.commits)
     }
 
-    @Test("A log that lacks what the mark knows is refused with what is missing and since when, and stays as it is")
+    @Test("A log that lacks commits of the mark is refused with their number and time, and stays unchanged")
     func lacking() throws {
         let folder = try Self.folder()
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count

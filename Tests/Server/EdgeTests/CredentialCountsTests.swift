@@ -64,7 +64,7 @@ struct CredentialCountsTests {
         #expect(self.refusal(loops.one, "b", on: 2) == "TooManyRequests")
     }
 
-    @Test("A connection too many is to end, which is told once and counted once until then")
+    @Test("A connection over the limit must end, which is reported once and counted once")
     func excess() {
         let loops = Loops(connectionsMax: 1)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)

@@ -34,7 +34,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("Beside pushes of a quiet topic the engine has fewer of a busy one's at a time")
+    @Test("While a quiet topic has pushes, the engine holds fewer pushes of a busy one at a time")
     func quietTopic() throws {
         let loop = try ServedLoop()
         // It takes some seconds until the other topic's share of the bytes is no longer large.
@@ -48,7 +48,7 @@ struct LoopHandlerTests {
         let limit = SystemClock.monotonic + 60_000
         var turn = 0
         while loop.shared.tally.times(.requestsAtEngineMax) == 0 {
-            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop went on reading")
+            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop kept reading")
             // At most three hundred are sent.
             if turn.isMultiple(of: 100) { _ = try loop.beginPush([other], host: "localhost") }
             loop.exchange()
@@ -112,7 +112,7 @@ struct LoopHandlerTests {
 
     // MARK: Operations
 
-    @Test("Requests come to their operations, or are told that there is none")
+    @Test("Requests reach their operations, or are refused if there is none")
     func routes() throws {
         let loop = try ServedLoop()
         let missing = try loop.ask("GET /v1/nothing")
@@ -124,7 +124,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET /v1/stats").status == 404)
     }
 
-    @Test("A request for the other listener is told so, whatever the answer's status")
+    @Test("A request for the other listener is answered with that hint, whatever the status")
     func otherListener() throws {
         let loop = try ServedLoop()
         let device = "/v1/devices/\(ServedLoop.device)"
@@ -203,7 +203,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask(request, headers: headers).status == 403)
     }
 
-    @Test("A page of another host is kept out, in the words of whoever is asked")
+    @Test("A page of another host is refused in the format of the requested interface")
     func foreignPages() throws {
         let loop = try ServedLoop()
         let foreign = [(name: "origin", value: "http://example.com")]
@@ -282,7 +282,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "Whoever asks more often in a minute than may be is refused, by name and with a time, whatever was asked",
+        "A caller over its limit per minute is refused with the limit's name and a retry time, whatever it asks",
         arguments: [
             ("POST /v1/devices/\(ServedLoop.device)/tasks", "submissionsPerCredentialMax"),
             ("POST /v1/devices/\(ServedLoop.device)/sessions/downloads", "submissionsPerCredentialMax"),

@@ -224,7 +224,7 @@ struct MadeUpOperationTests {
 
     private func desk() throws -> OperationDesk { try OperationDesk(Operation.all + [Self.applaud]) }
 
-    @Test("It is served once it is declared, beside all others")
+    @Test("A declared operation is served in addition to all others")
     func served() throws {
         let desk = try self.desk()
         let applauded = #"{"applauded":"\#(OperationDesk.topic)"}"#
@@ -336,7 +336,7 @@ struct AuthorizationTests {
         #expect(desk.countedTokens == 2)
     }
 
-    @Test("Where nobody is asked, the listener says what a caller is, and everything is reached")
+    @Test("Without authentication the listener determines the caller's role, and all topics are in scope")
     func unasked() throws {
         let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
         let path = "GET /v1/made-up/\(OperationDesk.topic)"

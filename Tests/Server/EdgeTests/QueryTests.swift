@@ -35,7 +35,7 @@ struct EventFilterTests {
         #expect(error.message.contains(message), "\(error.message)")
     }
 
-    @Test("What is no topic and no token is said to be none")
+    @Test("An invalid topic or token is refused with its own reason")
     func none() throws {
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("topic=%20") }.reason == "BadTopic")
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("device=1") }.reason == "BadDeviceToken")
@@ -122,7 +122,7 @@ struct SubscriptionQueryTests {
     }
 
     @Test(
-        "What is no name, or comes too often, is refused",
+        "An invalid or repeated parameter is refused",
         arguments: [
             "task=", "task=a%20b", "task=*", "task=.*", "task=a*", "session=", "resource=", "resource=a/b", "push=2",
             "push=", "conditions=yes", "push=1&push=1", "conditions=1&conditions=1", "tasks=a", "slots=0",

@@ -106,7 +106,7 @@ struct GoodbyesTests {
         #expect(!ofOther)
     }
 
-    @Test("Whoever was told is not told again, whether seen before or not")
+    @Test("A connection gets one goodbye, whether seen before or not")
     func told() {
         var goodbyes = Goodbyes()
         goodbyes.said(to: self.connection)
@@ -186,7 +186,7 @@ struct PushRoomTests {
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("Pauses with all the room do not count where there is less beside a quiet topic's pushes")
+    @Test("Pauses at the full limit do not count for the lower limit next to a quiet topic's pushes")
     func noisyAlone() {
         var room = Self.besideQuiet(most: 512)
         self.pause(&room, Self.long, times: 100, at: 1000)
@@ -208,7 +208,7 @@ struct PushRoomTests {
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("Beside a quiet topic's pushes there is all the room where none is to be less")
+    @Test("Next to a quiet topic's pushes the limit stays full if no lower one is set")
     func all() {
         var room = PushRoom(most: 512, least: .max)
         room.quietPushCame(now: 0)
@@ -244,7 +244,7 @@ struct EventFeedTests {
         return stream
     }
 
-    @Test("A stream tells what is taken and what the edge and the engine refuse, and a filtered one its part of that")
+    @Test("A stream has accepted pushes and refusals of edge and engine, and a filtered stream its part of them")
     func told() throws {
         let loop = try ServedLoop()
         let all = try self.open(loop)
@@ -280,7 +280,7 @@ struct EventFeedTests {
         #expect(try loop.ask("GET /v1/events?outcom=push", at: .admin).status == 400)
     }
 
-    @Test("What the loop was too slow for is told as a count, and what comes then as ever")
+    @Test("Events that the loop missed are reported as a count, and later events as usual")
     func missed() throws {
         let loop = try ServedLoop { $0.limits.eventsHeldMax = 16 }
         let stream = try self.open(loop)

@@ -69,7 +69,7 @@ struct ConfigurationArticleTests {
     func examples() throws {
         for row in try self.rows() {
             let example = row.example
-            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is no example")
+            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is its example")
             let key = row.key.replacing("TOPIC", with: "com.example.app")
             // A webhook without a URL is refused.
             let others =

@@ -81,7 +81,7 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key) == ["edge", "tls.clientCRL"])
     }
 
-    @Test("Operators may come from other machines, in cleartext where that is wanted, but never where nobody is asked")
+    @Test("Operators may connect from other machines, in cleartext if allowed, but never without authentication")
     func operatorsAfar() {
         var configuration = self.local()
         configuration.admin = ListenSetting("192.168.1.1:9197")

@@ -32,7 +32,7 @@ struct ConfigurationTransitionTests {
         try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
     }
 
-    @Test("Each key is found changed by its name, with both values, and is then in force or waits for a restart")
+    @Test("A change of each key is found by its name with both values, and takes effect or waits for a restart")
     func keys() throws {
         let base = GatewayConfiguration()
         #expect(Set(Self.others.keys) == Set(ConfigurationKey.all.map(\.name)))

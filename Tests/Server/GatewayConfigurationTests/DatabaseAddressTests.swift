@@ -54,7 +54,7 @@ struct DatabaseAddressTests {
     }
 
     @Test(
-        "What is no address is refused without being shown: it may hold a password anywhere",
+        "An invalid address is refused without being shown: it may contain a password anywhere",
         arguments: [
             "postgresql:/me:hunter2@db1/w", "host=db1 password=hunter2", "Postgresql://hunter2", "hunter2!",
             "postgresql://hunter2 /w", "postgresql://db1:hunter2/w", "postgresql://db1/w?hunter2",
@@ -170,7 +170,7 @@ struct InheritedSocketTests {
     }
 }
 
-@Suite("Networks whose machines may reach a gateway that asks nobody")
+@Suite("Networks that may reach a gateway without authentication")
 struct CallerNetworkTests {
     private func client(_ four: UInt32) -> ClientNetwork {
         ClientNetwork(listener: 0, bits: 0xFFFF_FFFF_0000_0000 | UInt64(four))
@@ -195,7 +195,7 @@ struct CallerNetworkTests {
     }
 
     @Test(
-        "What is no network is none",
+        "An invalid network is refused",
         arguments: [
             "", "a", "10", "10.1", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0.0/8/8", "fd00::1", "fd00::/65",
             "fe80::%lo/64", "localhost", "300.1.1.1",

@@ -50,7 +50,7 @@ struct ReloadServiceTests {
         var key: String { self == .providerKeys ? "providerKeys" : "tls.clientCA" }
     }
 
-    @Test("A file that has gone since it was checked leaves everything as it was", arguments: Gone.allCases)
+    @Test("A file that disappeared after the check leaves everything unchanged", arguments: Gone.allCases)
     func rollback(gone: Gone) throws {
         let authority = try TestAuthority()
         var configuration = GatewayConfiguration()
@@ -229,7 +229,7 @@ struct ReloadCourseTests {
         #expect(step == expected.step && course == expected.place.course)
     }
 
-    @Test("The engine takes as many configurations as it was handed, each of which is told of")
+    @Test("The engine accepts each configuration that was handed over, and each one is reported")
     func several() {
         var course = Place.readingAgain.course
         let handed = course.take(.applied)

@@ -120,7 +120,7 @@ struct TaskConfigurationTests {
         + "end for all that begin with it and a dot"
 
     @Test(
-        "What is no list of identifiers is refused with the one at fault",
+        "An invalid list of identifiers is refused with the invalid element",
         arguments: [
             ("'a'", ["tasks: is \"a\"; write \(PermittedTasksKey.requirement)"]),
             ("{a: 1}", ["tasks: is an object; write \(PermittedTasksKey.requirement)"]),

@@ -66,7 +66,7 @@ struct FailedCommitTests {
         while rig.bell.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
         let wait = rig.stepOnLoop { $0.push(2, 2) }
         rig.takeTold()
-        #expect(wait == 0, "the engine's thread is to go on at once")
+        #expect(wait == 0, "the engine's thread should continue immediately")
         #expect(rig.bell.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
         rig.step()
         rig.takeTold()
@@ -99,7 +99,7 @@ struct FailedCommitTests {
         #expect(rig.bell.failures.count == 1)
     }
 
-    @Test("A failure during the last commit of a shutdown is told, and what waited for it is refused")
+    @Test("A failure during the last commit of a shutdown is reported, and waiting requests are refused")
     func failureAtTheEnd() throws {
         let store = SimulatedStore()
         store.failOperation(5)

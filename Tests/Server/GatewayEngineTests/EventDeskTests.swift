@@ -51,7 +51,7 @@ struct EventDeskTests {
         #expect(!desk.isWatched && self.taken(first, desk).numbers.isEmpty)
     }
 
-    @Test("Who is too slow misses the oldest, is told how many, and goes on", arguments: [16, 17, 100])
+    @Test("A slow follower misses the oldest events, learns their number, and continues", arguments: [16, 17, 100])
     func missed(heldMax: Int) {
         let desk = EventDesk(heldMax: heldMax)
         let follower = desk.follow {}
@@ -124,7 +124,7 @@ struct EventDeskTests {
     }
 }
 
-@Suite("Who is told in this process what happens", .timeLimit(.minutes(15)))
+@Suite("Event followers within the process", .timeLimit(.minutes(15)))
 struct EventFollowerTests {
     /// Accepts reports while it is open.
     private final class Listener: Sendable {
@@ -164,7 +164,7 @@ struct EventFollowerTests {
         }
     }
 
-    @Test("Everything is told in its order, and at the end what there still is")
+    @Test("All events are delivered in order, and the remaining ones at the end")
     func everything() throws {
         let (desk, listener) = (EventDesk(), Listener())
         let follower = try EventFollower(desk) { listener.tell($0) }
@@ -176,7 +176,7 @@ struct EventFollowerTests {
         #expect(moments == Array(0..<100))
     }
 
-    @Test("What comes faster than anybody reads is counted, and nothing is lost count of")
+    @Test("Events over the rate limit are counted, and every event is either delivered or counted")
     func pace() throws {
         let (desk, listener) = (EventDesk(heldMax: 100_000), Listener())
         let follower = try EventFollower(desk) { listener.tell($0) }
@@ -186,7 +186,7 @@ struct EventFollowerTests {
         #expect(told + missed == 10_000 && told >= EventFollower.newsPerSecondMax)
     }
 
-    @Test("Nobody waits for a listener that takes nothing, which hears later how much it has missed")
+    @Test("A listener that refuses events blocks no other work, and learns later how many it missed")
     func stuck() throws {
         let (desk, listener) = (EventDesk(heldMax: 16), Listener())
         listener.close()

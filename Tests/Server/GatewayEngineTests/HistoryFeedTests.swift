@@ -144,7 +144,7 @@ struct HistoryFeedTests {
         #expect(rig.retention.durableSequence == 2)
     }
 
-    @Test("A journal that is returned to after another one ran in its place gives what the history was without")
+    @Test("A journal that is used again after another one supplies the events that the history missed")
     func returned() throws {
         let folder = try Folder()
         do {
@@ -199,7 +199,7 @@ struct HistoryFeedTests {
     }
 }
 
-@Suite("What a start says of a history beside its journal")
+@Suite("Comparing a history with its journal at a start")
 struct EventRecoveryTests {
     private static let hour: Int64 = 3_600_000
 
@@ -269,7 +269,7 @@ struct EventRecoveryTests {
         #expect(faults[1].contains("the events of 1 records"), "\(faults)")
     }
 
-    @Test("A history that goes on beyond the journal belongs to a newer one, and numbers go on beyond both")
+    @Test("A history beyond its journal belongs to a newer journal, and record numbers continue beyond both")
     func newer() throws {
         let recovery = try Self.recovery([2, 3])
         recovery.compare(with: Self.found(9))
@@ -282,7 +282,7 @@ struct EventRecoveryTests {
         #expect(new.faults.first?.contains("the journal is new") == true)
     }
 
-    @Test("A journal that is returned to gives what it had when the history left it for another")
+    @Test("A journal that is used again supplies its records since the history left it for another")
     func returned() throws {
         let wall: Int64 = 1_800_000_000_000
         let other = EventRecord.sequencesOfSecond * 1_700_000_000
@@ -426,7 +426,7 @@ struct EngineHistoryTests {
         let explained = try next.ask(1) { $0.explain(1, 1) }
         #expect(explained.recent.first == ["result", GatewayEngineRig.apnsID(2), "lost"])
         let again = try next.ask(2) { $0.explain(2, 1) }
-        #expect(again.recent == explained.recent, "it is told once")
+        #expect(again.recent == explained.recent, "the loss is recorded once")
     }
 
     @Test("Too many events that wait are dropped, and that is said; questions are answered, later events are kept")

@@ -68,7 +68,7 @@ struct MetricsTests {
         #expect(descriptors > 2 && descriptors <= reading["wakegate_process_max_fds"] ?? 0)
     }
 
-    @Test("The bound of the memory of pushes, and of tasks, is the one in force", arguments: ["push", "task"])
+    @Test("The memory limit of pushes and of tasks is the current one", arguments: ["push", "task"])
     func memoryBound(kind: String) throws {
         var configuration = EngineRig.open()
         func bound(_ bytes: Int) {
@@ -83,7 +83,7 @@ struct MetricsTests {
         #expect(try self.metrics(rig, 901)["wakegate_\(kind)_memory_max_bytes"] == 7000)
     }
 
-    @Test("A device without a worker for its topic is told, and for how long its push could have been launched")
+    @Test("A device without a worker for its topic is counted, with how long its push has been due")
     func withoutWorker() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -118,7 +118,7 @@ struct MetricsTests {
         #expect(reading["wakegate_topic_pushes_pending", "topic", "(other)"] == 3)
     }
 
-    @Test("Pushes count with the commit that made them durable, how many there were, and how long they waited for it")
+    @Test("Pushes are counted with the commit that made them durable, with their number and their wait")
     func commits() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -198,7 +198,7 @@ struct TaskMetricsTests {
         return rig
     }
 
-    @Test("Requests are told by kind and reason, each is in one place, and so is each transfer")
+    @Test("Requests are counted by kind and reason, each in one place, and so are transfers")
     func counts() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -222,7 +222,7 @@ struct TaskMetricsTests {
         #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
     }
 
-    @Test("Ends of wakes are told by kind and result, and how long they took by kind")
+    @Test("Ends of wakes are counted by kind and result, and their duration by kind")
     func wakes() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -239,7 +239,7 @@ struct TaskMetricsTests {
 
 @Suite("Samples and bounds of an engine", .timeLimit(.minutes(15)))
 struct SamplesAndLimitsTests {
-    @Test("There is a sample a second, and none of seconds that nobody was awake for")
+    @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
         let rig = DeskRig()
         let desk = LiveDesk()
@@ -295,7 +295,7 @@ struct SampleHistoryTests {
         return rows.map { $0[0].intValue / 1000 }
     }
 
-    @Test("Each distance keeps its last samples, the oldest first, and never more than it may")
+    @Test("Each resolution keeps its last samples, oldest first, and never more than its limit")
     func spans() throws {
         var history = SampleHistory()
         for second in 0..<100_000 { history.append(self.sample(second)) }
@@ -307,7 +307,7 @@ struct SampleHistoryTests {
         #expect(history[seconds: 7] == nil)
     }
 
-    @Test("A young history has what there was")
+    @Test("A young history has only the samples so far")
     func young() throws {
         var history = SampleHistory()
         #expect(try self.seconds(history, every: 1).isEmpty)

@@ -130,7 +130,7 @@ struct TaskReasoningTests {
         #expect(try !self.member(rig, "why").contains("Besides"))
     }
 
-    @Test("A device that nobody uses holds refreshes, and says since when")
+    @Test("An unused device holds refreshes, and the reason says since when")
     func usage() throws {
         let rig = try self.rig([(.usageWindow, 100)])
         rig.perform { requests in
@@ -144,7 +144,7 @@ struct TaskReasoningTests {
         #expect(why.contains("than the 100 s of usageWindow, and launches once the device is used again."), "\(why)")
     }
 
-    @Test("What waits for its time says until when and why")
+    @Test("A task that waits for a time has the time and the reason")
     func times() throws {
         let rig = try self.rig()
         let now = DeskRig.offset.wall(rig.rig.engine.now)
@@ -166,7 +166,7 @@ struct TaskReasoningTests {
         #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled 1 times"))
     }
 
-    @Test("What waits for a lane or for a worker says for which")
+    @Test("A task that waits for a lane or a worker names it")
     func slots() throws {
         let rig = try self.rig()
         rig.perform { $0.submit(2, 1, "clean", .processing([])) }
@@ -292,7 +292,7 @@ struct TaskReasoningTests {
         #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
     }
 
-    @Test("An operator of some topics finds tasks in the order in which whoever reaches all of them does")
+    @Test("An operator of some topics gets tasks in the same order as an operator of all")
     func order() throws {
         let rig = try self.rig()
         rig.perform {

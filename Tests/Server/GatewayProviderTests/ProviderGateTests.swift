@@ -40,7 +40,7 @@ struct ProviderGateTests {
     }
 
     @Test(
-        "Of an InvalidProviderToken the gateway is told which it is, once a connection, and names that can be none not"
+        "An InvalidProviderToken is logged with its cause, once a connection, without malformed names"
     )
     func told() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T2", [])])
@@ -271,7 +271,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == before + 1)
     }
 
-    @Test("What is no token at all is not looked at twice, and a missing one never")
+    @Test("A malformed token is not verified twice, and a missing one never")
     func garbage() throws {
         let fixture = try ProviderFixture()
         for _ in 0..<10 {

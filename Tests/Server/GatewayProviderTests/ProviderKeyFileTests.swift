@@ -210,7 +210,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("Without its folder no key is good; a new folder in its place is watched")
+    @Test("Without its folder no key is valid; a new folder with the same path is watched")
     func folder() async throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")

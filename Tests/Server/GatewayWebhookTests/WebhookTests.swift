@@ -93,7 +93,7 @@ struct WebhookVerdictTests {
         #expect(day == 86_400_000)
     }
 
-    @Test("Without an answer it hangs on whether the wake may have arrived")
+    @Test("A missing answer counts as lost if the wake may have arrived, else as undelivered")
     func noAnswer() {
         var error = HTTPClientError(.unreachable, "no connection")
         #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
@@ -290,7 +290,7 @@ struct WebhookBreakerTests {
         #expect(late.fail(round: round, retryAfter: 600_000) == .rest(until: 600_000))
     }
 
-    @Test("A moment that nobody waits for changes nothing")
+    @Test("A timer that is not needed changes nothing")
     func timers() throws {
         var rig = Rig()
         #expect(rig.breaker.timePassed(.max) == .nothing)

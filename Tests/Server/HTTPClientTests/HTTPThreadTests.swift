@@ -45,7 +45,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("What cannot be tried is said at once, and the thread goes on")
+    @Test("An invalid request fails immediately, and the thread continues")
     func refused() async throws {
         let thread = try HTTPThread.shared()
         await #expect(throws: HTTPClientError.self) { try await thread.perform(HTTPRequest("GET", "nonsense://x")) }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Addresses and who can be reached at them")
 struct IPAddressTests {
     @Test(
-        "Every block of the registries is told from the public Internet, to its first and last address",
+        "Every block of the registries is distinguished from the public Internet, to its first and last address",
         arguments: [
             ("0.0.0.0", .unspecified), ("0.255.255.255", .unspecified), ("1.0.0.0", .global),
             ("9.255.255.255", .global), ("10.0.0.0", .private), ("10.255.255.255", .private), ("11.0.0.0", .global),

@@ -106,7 +106,7 @@ struct HTTP2SessionTests {
         #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
     }
 
-    @Test("Output stops at its limit and goes on from there")
+    @Test("Output stops at its limit and continues from there")
     func outputLimit() {
         let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
         fixture.receive(ScriptedPeer.update(0x7000_0000) + ScriptedPeer.request("/wait", stream: 1))
@@ -251,7 +251,7 @@ struct HeadMethodTests {
         #expect(fixture.session.write(1, ByteView("more")) == nil)
     }
 
-    @Test("Neither a body that is too large nor one there is no room for brings content")
+    @Test("A body that is too large, or exceeds the memory limit, brings no content")
     func refusals() {
         var limits = TransportLimits()
         limits.requestBytesPerConnectionMax = 10
@@ -519,7 +519,7 @@ struct HTTP2FaultTests {
         ),
     ]
 
-    @Test("An answer that comes after a fault ended its connection harms nobody")
+    @Test("An answer after a fault that ended its connection does no harm")
     func answerAfterFault() async throws {
         let server = try TestServer()
         let peer = try server.peer()

@@ -196,7 +196,7 @@ struct HTTP2SessionTimeTests {
         }
     }
 
-    @Test("A peer that has acknowledged is left alone, and one that owes several must go on with them")
+    @Test("A peer that has acknowledged is left alone, and one with several open acknowledgements must make progress")
     func settingsAcknowledged() {
         let fixture = SessionFixture()
         for limit in 1...3 { #expect(fixture.session.setStreamLimit(limit)) }

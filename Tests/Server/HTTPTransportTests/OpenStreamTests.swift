@@ -118,7 +118,7 @@ struct StreamLimitTests {
         #expect(limit.sent(now: 0) == 3)
     }
 
-    @Test("A peer that acknowledges nothing is told no more than so many numbers")
+    @Test("A peer that acknowledges nothing gets a limited number of changes")
     func bounded() {
         var limit = StreamLimit(1000)
         let areTaken = (0..<StreamLimit.unacknowledgedMax).map { limit.change(to: $0) }
@@ -133,7 +133,7 @@ struct StreamLimitTests {
 
 @Suite("The bytes that a connection has sent in part")
 struct HeldBytesTests {
-    @Test("They are told to all loops when they are told, and not before")
+    @Test("Held bytes reach the total of all loops when they are reported, and not before")
     func told() {
         let all = RequestBytes(bytesMax: 100)
         var held = HeldBytes()
@@ -177,7 +177,7 @@ struct HeldBytesTests {
     }
 }
 
-@Suite("What a peer is told of its connection's end")
+@Suite("The end of a connection, as announced to its peer")
 struct DepartureTests {
     private let pool = StreamPool(streamsMax: 1)
 

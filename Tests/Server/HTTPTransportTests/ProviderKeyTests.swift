@@ -94,7 +94,7 @@ final class ProviderKeyTests {
         }
     }
 
-    @Test("A key with a password is refused, and nobody is asked for it")
+    @Test("A key with a password is refused without a prompt")
     func encrypted() throws {
         try DevelopmentCertificates.make(in: self.folder)
         let file = "\(self.folder)/encrypted.p8"

@@ -198,7 +198,7 @@ struct SessionBoundTests {
         #expect(fixture.times(.frameBytesMax) == 0)
     }
 
-    @Test("A stream's window may be used up; one byte more resets it, and the connection goes on")
+    @Test("A stream's window may be used up; one byte more resets the stream, and the connection continues")
     func streamWindow() {
         for (more, times) in [(0, 0), (1, 1)] {
             let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
@@ -257,7 +257,7 @@ struct SessionBoundTests {
         return fixture.session.heldBytes
     }
 
-    @Test("A connection may begin so many bytes of requests; the request that passes them is refused, the others go on")
+    @Test("The request that exceeds a connection's bytes of open requests is refused, and the others continue")
     func requestBytesOfConnection() {
         let limit = 2 * self.headBytes() + 10
         let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
@@ -376,7 +376,7 @@ struct SessionBoundTests {
         #expect(self.goAway(over.produce()) == 9)
     }
 
-    @Test("What waits on streams is counted for its connection, until it leaves or its stream ends")
+    @Test("Queued bytes of streams count for their connection until they are sent or their stream ends")
     func queuedBytes() {
         let fixture = SessionFixture(settings: Peer.setting(4, 100))
         for number in [1, 3, 5] { fixture.receive(Peer.request("/wait", stream: number)) }

@@ -49,7 +49,7 @@ struct TLSTests {
     }
 
     @Test(
-        "A request in cleartext is told in cleartext that this is TLS, and the connection ends",
+        "A request in cleartext gets an answer in cleartext that TLS is required, and the connection ends",
         arguments: [
             "GET / HTTP/1.1\r\n\r\n", "\r\nGET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -194,7 +194,7 @@ struct TLSTests {
         return try self.run("/usr/bin/curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
     }
 
-    @Test("The handler hears of the certificate that a client shows, whoever signed it, and of none when none is shown")
+    @Test("The handler receives the client's certificate, even from an unknown authority, or none")
     func clientCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -229,7 +229,7 @@ struct TLSTests {
         #expect(try self.get("/certificate", server, folder, nil).output == "none")
     }
 
-    @Test("A connection whose certificate is not wanted is told so before any request of it, and the next is served")
+    @Test("A connection with an unwanted certificate is refused before its first request, and the next one is served")
     func unwantedCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -330,7 +330,7 @@ struct ClientTrustTests {
     @Test("A certificate is good from its first moment to its last, when an authority has signed it for clients")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
-        let stranger = try TestAuthority("Somebody else")
+        let stranger = try TestAuthority("Another Authority")
         let trust = try self.trust([own])
         func fault(_ file: String) throws -> String? { trust.fault(of: try self.certificate(file)) }
         let subject = "/UID=com.example.app"
@@ -351,7 +351,7 @@ struct ClientTrustTests {
         #expect(both.fault(of: try self.certificate(other.issue(subject))) == nil)
     }
 
-    @Test("An authority that another one has signed is trusted by itself, or with what the client sends along")
+    @Test("An intermediate authority is trusted if it is listed, or if the client sends its certificate along")
     func intermediate() throws {
         let root = try TestAuthority("Root")
         let intermediate = try TestAuthority("Intermediate", by: root)

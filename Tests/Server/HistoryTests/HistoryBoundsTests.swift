@@ -114,7 +114,7 @@ struct HistoryBoundsTests {
         #expect(rig.fileBytes() <= 4 << 20)
     }
 
-    @Test("Memory holds a bounded number of events though nobody flushes")
+    @Test("Memory holds a bounded number of events without a flush")
     func collected() throws {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: 6)

@@ -128,7 +128,7 @@ struct HistoryFaultTests {
         #expect(told > 0)
     }
 
-    @Test("After a loss of power the file is whole, has what was durable, and says exactly what it has")
+    @Test("After a power loss the file is intact, has all durable events, and reports its last record exactly")
     func powerLoss() {
         var found = 0
         var lost = 0

@@ -23,7 +23,7 @@ struct HistoryPageTests {
     }
 
     @Test(
-        "Pages of any size make up all of it, whatever happens meanwhile, and however much happened at one moment",
+        "Pages of any size make up the whole history, with new events in between and many at the same time",
         arguments: 0..<12,
         [1, 3, 2000]
     )
@@ -101,7 +101,7 @@ struct HistoryPageTests {
         }
     }
 
-    @Test("A name with the bytes of an apns-id is no push, and hides none")
+    @Test("A name with the bytes of an apns-id is not a push, and hides none")
     func bytesOfPush() throws {
         let rig = try HistoryRig()
         let name = "0123456789abcdef0123456789ABCDEF"

@@ -48,7 +48,7 @@ struct RecordPositionsTests {
         #expect(positions.holds(2 * Self.second + 1) && !positions.holds(98 * Self.second + 1))
     }
 
-    @Test("A file remembers where numbers left off, and takes what comes behind")
+    @Test("A file records where numbering left off, and accepts later records")
     func file() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second
@@ -81,7 +81,7 @@ struct RecordPositionsTests {
         }
     }
 
-    @Test("What is collected before the file can be opened goes on where the file left it off")
+    @Test("Events collected before the file can be opened continue where the file left off")
     func openedLater() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second

@@ -30,7 +30,7 @@ struct ConditionsWatchTests {
     }
 
     @Test(
-        "Low power is told by the firmware's profile, or by power-profiles-daemon",
+        "Low power is read from the firmware's profile, or from power-profiles-daemon",
         arguments: [
             ("low-power\n", nil, true), ("balanced\n", nil, false), (nil, "power-saver", true),
             (nil, "balanced", false), ("balanced\n", "power-saver", true), (nil, nil, nil),

@@ -11,7 +11,7 @@ struct PowerStateTests {
     }
 
     @Test(
-        "Whether it charges is told by the batteries first, then by what is plugged in",
+        "Charging is read from the batteries first, then from the power supplies",
         arguments: [
             ("Charging", nil, true), ("Discharging", nil, false), ("Full", nil, true), ("Not charging", nil, false),
             ("Unknown", nil, false), ("Full", false, false), ("Full", true, true), ("Not charging", true, true),

@@ -40,7 +40,7 @@ struct FileTests {
         #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 100_000) == Array(text.utf8.prefix(100_000)))
     }
 
-    @Test("What is at a path is told, and whether a link leads there")
+    @Test("The kind, size and owner of a file are reported, and whether a path is a link")
     func status() throws {
         let path = try self.made("a", "abc")
         let other = self.folder.file("b")
@@ -56,7 +56,7 @@ struct FileTests {
         #expect(FileSystem.exists(path) && FileSystem.isReadable(path))
     }
 
-    @Test("What fails is told by the system's number, and in its words")
+    @Test("A failure has the system's error number and message")
     func errors() throws {
         let path = try self.made("a", "")
         let none = self.folder.file("none")
@@ -93,7 +93,7 @@ struct FileTests {
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
     }
 
-    @Test("What is not a regular file is told from what cannot be opened, and nobody waits")
+    @Test("A non-regular file is distinguished from one that cannot be opened, and reading never blocks")
     func ordinary() throws {
         let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
         #expect(isMade)
@@ -213,7 +213,7 @@ struct DescriptorTests {
         #expect(room == [1, 2, 3, 4, 5, 0, 0, 0])
     }
 
-    @Test("Nobody takes what is written to a descriptor that is closed")
+    @Test("A write to a closed descriptor fails")
     func nobody() {
         #expect(![UInt8]([1]).withByteView { Descriptor.writeAll(-1, $0) })
         #expect(throws: SystemError(EBADF)) { try Descriptor.write(-1, [1]) }

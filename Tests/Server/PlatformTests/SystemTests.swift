@@ -6,7 +6,7 @@ import Wire
 
 @Suite("The machine's clocks", .timeLimit(.minutes(15)))
 struct SystemClockTests {
-    @Test("A clock that never steps goes on, in every unit alike")
+    @Test("A monotonic clock advances equally in every unit")
     func monotonic() {
         let milliseconds = SystemClock.monotonic
         let microseconds = SystemClock.monotonicMicroseconds
@@ -41,7 +41,7 @@ struct MonitorTests {
         }
     }
 
-    @Test("What threads change under the lock is changed by each of them, and whoever waits hears of it")
+    @Test("Changes under the lock by several threads are all kept, and waiting threads are notified")
     func counting() throws {
         let counter = Counter()
         let threads = try (0..<4).map { _ in
@@ -54,7 +54,7 @@ struct MonitorTests {
         #expect(counter.monitor.withLock { counter.count } == 4000)
     }
 
-    @Test("A wait ends at its moment when nobody signals, and the lock is held again")
+    @Test("A wait without a signal ends at its time, and the lock is held again")
     func moment() {
         let monitor = Monitor()
         let moment = SystemClock.monotonicNanoseconds + 1_000_000
@@ -66,7 +66,7 @@ struct MonitorTests {
         #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
     }
 
-    @Test("A latch holds back whoever comes before it is opened, and nobody afterwards")
+    @Test("A latch blocks waiting threads until it is opened, and none afterwards")
     func latch() throws {
         let latch = Latch()
         let passed = Latch()
@@ -122,7 +122,7 @@ struct NamedThreadTests {
         #expect(try blocked(.blocked) & (terminate | kill) == terminate)
     }
 
-    @Test("A thread runs on when nobody keeps it")
+    @Test("A thread continues without a reference to it")
     func alone() throws {
         let ended = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)

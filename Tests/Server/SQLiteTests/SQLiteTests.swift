@@ -8,7 +8,7 @@ import Wire
 
 @Suite
 struct SQLiteDatabaseTests {
-    @Test("A blob is read back as it was written")
+    @Test("A blob is read back unchanged")
     func blobs() throws {
         let database = try SQLiteDatabase(path: ":memory:", mode: .create)
         try database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, content BLOB)")
@@ -26,7 +26,7 @@ struct SQLiteDatabaseTests {
         #expect(try database.integer("SELECT count(*) FROM rows WHERE content = x'00'") == 1)
     }
 
-    @Test("A file of another program is told from one that is missing")
+    @Test("A file of another program is distinguished from a missing one")
     func errors() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -9,7 +9,7 @@ import wakegate
 @Suite("What client commands say")
 struct ClientTextTests {
     @Test(
-        "The answer to a push is told in words",
+        "The answer to a push is printed as text",
         arguments: [
             (200, [("apns-id", "X"), ("wakegate-disposition", "launched")], "", "200 launched, apns-id X"),
             (
@@ -121,7 +121,7 @@ struct ClientTextTests {
         #expect(text.contains("1.75\n"))
     }
 
-    @Test("Less than a push a launch is explained, and none is no number")
+    @Test("Less than one push per launch is explained, and zero is not shown as a number")
     func launchesWithoutPushes() throws {
         func text(_ ratio: String) throws -> String {
             let json = #"{"pushes":{"completed":1,"coalesced":0},"wakes":{"launched":4},"pushesPerLaunch":\#(ratio)}"#
@@ -194,7 +194,7 @@ struct EventTextTests {
         #expect(self.event(.paused) { $0.device = nil } == "\(at) paused      com.example.app")
     }
 
-    @Test("What was missed is told, and nothing that a terminal would obey is shown")
+    @Test("The number of missed events is shown, and terminal control characters are not")
     func others() {
         #expect(EventText.line(.missed(7)).contains("7 or more events were not shown"))
         #expect(self.event(.discarded) { $0.detail = "a\u{1b}[2Jb\n" }.contains("a?[2Jb?"))

@@ -36,7 +36,7 @@ struct CommandParserTests {
         }
     }
 
-    @Test("Options, arguments and the command after -- are told apart")
+    @Test("Options, arguments and the command after -- are separated")
     func parts() throws {
         let push = try #require(try self.parsed("push --topic=a.b ab --count 3 --payload - --dry-run"))
         #expect(push.arguments == ["ab"])

@@ -73,7 +73,7 @@ struct CommandRunTests {
         for status in [1, 3, nil] as [Int32?] { #expect(work.isFailure(exitStatus: status)) }
     }
 
-    @Test("For a push exit status 3 is no failure")
+    @Test("For a push exit status 3 is not a failure")
     func push() throws {
         let message = try #require(WakeMessage(Array(#"{"wake":"w","device":"a","topic":"t","deadline":9}"#.utf8)))
         let work = CommandWork(WakeNotification(message))
@@ -87,7 +87,7 @@ struct CommandRunTests {
         #expect(WorkerLog.text(reason).hasPrefix("\(reason.rawValue), "))
     }
 
-    @Test("The line about a wake that is no push's names the wake and its kind, and says that nothing is answered")
+    @Test("The line about a wake that is not a push names the wake and its kind, and says that it is not answered")
     func refusal() {
         let line = WorkerLog.refusal("w1", "appRefresh")
         #expect(line.hasPrefix("wake w1 is of the kind appRefresh, "))
@@ -179,7 +179,7 @@ struct CommandProgressTests {
         #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == CommandProgress(completed: 2, total: 2))
     }
 
-    @Test("The first is told at once, then the newest a second later, and the last at the end")
+    @Test("The first progress is reported immediately, then the newest a second later, and the last at the end")
     func pace() {
         func progress(_ completed: Int64) -> CommandProgress { CommandProgress(completed: completed, total: 1000) }
         var pacer = ProgressPacer()
@@ -204,7 +204,7 @@ struct CommandProgressTests {
         #expect(pacer.nextMoment == nil)
     }
 
-    @Test("Whoever tells something new at every moment is told of once a second")
+    @Test("Continuous progress is reported once a second")
     func flood() {
         var pacer = ProgressPacer()
         var told = 0
@@ -247,7 +247,7 @@ struct OutputLinesTests {
         }
     }
 
-    @Test("More lines than somebody can read are dropped and counted, and later ones come through")
+    @Test("Lines over the rate limit are dropped and counted, and later ones are printed")
     func rate() {
         var queue = OutputQueue()
         for _ in 0..<7000 { queue.append(Array("x\n".utf8), now: 0) }

@@ -31,7 +31,7 @@ struct ServerTests {
         #expect(mode == 0o700)
     }
 
-    @Test("A state folder that others may enter is refused with the command that mends it")
+    @Test("A state folder with loose permissions is refused with the command that fixes it")
     func openFolder() throws {
         let path = self.folder()
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)

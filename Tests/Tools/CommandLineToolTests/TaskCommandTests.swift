@@ -134,7 +134,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("A worker takes pushes unless it is told not to, and tasks and sessions that it names")
+    @Test("A worker accepts pushes unless --no-pushes is set, and the tasks and sessions that it names")
     func worker() throws {
         let tasks = try WorkerTasks(.running("worker --topic t --task a.b --task a.* --session s -- true"))
         #expect(tasks.tasks == ["a.b", "a.*"])
@@ -145,7 +145,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A worker that takes nothing, or has what nobody needs, is refused",
+        "A worker that accepts nothing, or has a useless option, is refused",
         arguments: [
             ("--no-pushes", "--no-pushes leaves nothing to take"),
             ("--resource gpu", "--resource is for background tasks"),

@@ -47,7 +47,7 @@ struct TaskWaitTests {
     }
 
     @Test(
-        "A task that was never seen ended as what came of the last submission",
+        "A task that was never seen has the outcome of the last submission",
         arguments: [
             ("submit launch success", .success), ("submit launch failure", .failure),
             ("submit launch expired", .expired), ("submit launch cancelled", .cancelled),

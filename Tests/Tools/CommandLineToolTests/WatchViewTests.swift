@@ -62,7 +62,7 @@ struct WatchViewTests {
         #expect(lines.last == "q quits")
     }
 
-    @Test("Fewer pushes than launches are told with both counts, where 80 columns have room for them")
+    @Test("Fewer pushes than launches are shown with both counts, if 80 columns have space for them")
     func few() throws {
         var model = WatchModel(title: "127.0.0.1:9197")
         model.take(try self.event(second: 1, perLaunch: 0.25))
@@ -100,7 +100,7 @@ struct WatchViewTests {
         #expect(!lines.joined().contains("\u{1B}"))
     }
 
-    @Test("A gateway that is gone is said, and what it had stays")
+    @Test("The view says that the gateway is gone, and its data stays")
     func lost() throws {
         var model = try self.model()
         model.lost("connection refused")

@@ -21,7 +21,7 @@ struct NetworkTests {
     }
 
     @Test(
-        "A length is read, and what is none is told from one that is not there",
+        "A length is read, and an invalid one is distinguished from a missing one",
         arguments: [
             ([], -1), (["5"], 5), (["0"], 0), (["5, 5"], 5), (["5", "5"], 5), (["9223372036854775807"], .max),
             (["9223372036854775808"], nil), (["-5"], nil), (["+5"], nil), (["0x10"], nil), (["5, 6"], nil), ([""], nil),

@@ -38,7 +38,7 @@ struct RoomStoreTests {
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
     }
 
-    @Test("A session that cannot be stored is as it was before, or is not there")
+    @Test("A session that cannot be stored stays unchanged, or is not created")
     func session() throws {
         var change = SessionChange()
         change.connectionsPerHost = 1

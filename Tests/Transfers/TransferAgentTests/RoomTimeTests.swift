@@ -4,7 +4,7 @@ import TransferAgent
 import WakeGateTestKit
 import Wire
 
-@Suite("An agent's time goes on with the machine's, whatever becomes of the wall clock", .timeLimit(.minutes(15)))
+@Suite("An agent's time advances with the machine's uptime, whatever the wall clock does", .timeLimit(.minutes(15)))
 struct RoomTimeTests {
     private static let hour: Int64 = 3_600_000
     private static let day: Int64 = 86_400_000
@@ -62,7 +62,7 @@ struct RoomTimeTests {
         #expect(try self.state(own) == "failed" && self.state(other) == "running")
     }
 
-    @Test("Attempts go on with growing waits until the time for the whole is over, and then say what the last came to")
+    @Test("Attempts are repeated with growing waits until the total timeout, and then the last failure is reported")
     func retries() throws {
         let id = try self.rig.download()
         var waits: [Int64] = []
@@ -87,7 +87,7 @@ struct RoomTimeTests {
         }
     }
 
-    @Test("Time goes on over a restart by the uptime, and over a boot by the wall clock if that can be believed")
+    @Test("Time continues over a restart by the uptime, and over a boot by a plausible wall clock")
     func restarts() throws {
         let id = try self.rig.download()
         self.rig.pass(Self.hour)
@@ -112,7 +112,7 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
+    @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -150,7 +150,7 @@ struct RoomTimeTests {
         #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
     }
 
-    @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
+    @Test("An untaken file is removed and counted after untakenFor, and kept parts are removed, too")
     func expiry() throws {
         let untaken = try self.rig.finished()
         let taken = try self.rig.finished()

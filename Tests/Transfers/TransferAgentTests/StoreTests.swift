@@ -6,7 +6,7 @@ import Testing
 import TransferAgent
 import WakeGateTestKit
 
-@Suite("What an agent stores comes back as it was")
+@Suite("An agent's stored data is restored unchanged")
 struct StoreTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
 
@@ -79,7 +79,7 @@ struct StoreTests {
         #expect(try store.outbox().isEmpty && store.kept().isEmpty)
     }
 
-    @Test("A store that is new beside files of transfers is none, however often it is tried")
+    @Test("A new store next to files of transfers is refused, however often it is tried")
     func leftBehind() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)

@@ -135,7 +135,7 @@ struct TransferBookTests {
         #expect(scene.fill() == [id])
     }
 
-    @Test("The end of a session's last transfer wakes its device once, and listeners are told instead")
+    @Test("The end of a session's last transfer wakes its device once; listeners are notified instead")
     func sessionEnds() throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -163,7 +163,7 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .none)
     }
 
-    @Test("Only cancelled transfers wake nobody, and who follows is told of the end of all", arguments: [false, true])
+    @Test("Cancelled transfers alone wake no device, and followers learn of the end of all", arguments: [false, true])
     func cancelled(isFollowed: Bool) throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -242,7 +242,7 @@ struct TransferBookTests {
         #expect(scene.book.transferCount == 0 && scene.book.running.isEmpty)
     }
 
-    @Test("Changes are told once")
+    @Test("Changes are reported once")
     func changes() throws {
         var scene = Scene()
         _ = scene.book.takeChanges()

@@ -252,7 +252,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A wall clock that is set moves what was asked to begin at a moment of it, and nothing else")
+    @Test("A change of the wall clock moves a requested beginning, and nothing else")
     func wallClock() {
         var generator = CountingGenerator()
         func asked() -> Transfer {
@@ -290,7 +290,7 @@ struct TransferTests {
         }
     }
 
-    @Test("What runs is stored as waiting, and comes back so")
+    @Test("A running transfer is stored as waiting, and restored as such")
     func memory() {
         let transfer = Self.transfer(.running)
         #expect(transfer.memory.state == .waiting)

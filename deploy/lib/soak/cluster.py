@@ -128,7 +128,7 @@ class Scene:
                 await asyncio.sleep(FROZEN_SECONDS)
             finally:
                 os.kill(pid, signal.SIGCONT)
-            await self.outage("stop of a gateway, from itself after it goes on", time.monotonic(), by=number)
+            await self.outage("stop of a gateway, from itself after it continues", time.monotonic(), by=number)
 
     async def cut_connections(self, count: int) -> None:
         """Resets all connections of a gateway to the database, or holds up what they carry for a while."""

@@ -19,7 +19,7 @@ struct ContinuedContractTests {
         return contract
     }
 
-    @Test("A task is started from the foreground alone, and goes on in the background", arguments: EngineKind.all)
+    @Test("A continued task starts only in the foreground, and continues in the background", arguments: EngineKind.all)
     func foreground(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -62,7 +62,7 @@ struct ContinuedContractTests {
     }
 
     @Test(
-        "A device that is too hot, or an app that was force-quit, ends what runs, and says why",
+        "A critical temperature and a force quit end a running task, with the reason",
         arguments: EngineKind.all
     )
     func interrupted(kind: EngineKind) throws {
@@ -71,7 +71,7 @@ struct ContinuedContractTests {
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         contract.ask { $0.conditions(3, 1) { $0.thermalState = .serious } }
         let hot = try contract.lastWake()
-        #expect(contract.expired(1).isEmpty, "serious heat is no reason")
+        #expect(contract.expired(1).isEmpty, "serious heat does not interrupt")
         contract.ask { $0.conditions(4, 1) { $0.thermalState = .critical } }
         #expect(contract.expired(1) == [hot.id] && contract.expirations(1) == [.conditions])
         contract.ask { $0.submit(5, 1, "export.b", .continued(.queue)) }
@@ -193,13 +193,13 @@ struct ContinuedContractTests {
         contract.ask { $0.progress(6, wake.id, 2, of: 7) }
         #expect(contract.text(5) == #"{"deadline":\#(advanced + 60_000)}"# && contract.text(6) == contract.text(5))
         contract.ask { $0.listTasks(7, 1) }
-        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "what was told last is shown")
+        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "the last progress is shown")
         #expect(contract.member(7, "running", "0", "why").contains("advanced to 2 of 7 at "))
         contract.pass(seconds: 31)
         #expect(contract.expirations(1) == [.progress])
     }
 
-    @Test("Of a lost task and one that waits for its identifier the later goes on", arguments: EngineKind.all)
+    @Test("Of a lost task and a pending one with the same identifier the later one remains", arguments: EngineKind.all)
     func twins(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }

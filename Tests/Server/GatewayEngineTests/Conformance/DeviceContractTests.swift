@@ -60,7 +60,7 @@ struct DeviceContractTests {
         #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
     }
 
-    @Test("Where registration is closed, a token that nobody registered is unknown", arguments: EngineKind.all)
+    @Test("With closed registration an unregistered token is unknown", arguments: EngineKind.all)
     func closed(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.openRegistration = false }
         contract.ask {
@@ -92,7 +92,7 @@ struct DeviceContractTests {
         #expect(contract.answer(6) == "404 UnknownDevice")
     }
 
-    @Test("A force quit discards what waits and holds what comes", arguments: EngineKind.all)
+    @Test("A force quit discards the pending push and holds later ones", arguments: EngineKind.all)
     func forceQuit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }

@@ -164,7 +164,7 @@ struct TaskContractTests {
     }
 
     @Test(
-        "A request that is cancelled is gone, and one that runs goes on unless it is continued",
+        "A pending request can be cancelled, and a running task continues unless it is a continued one",
         arguments: EngineKind.all
     )
     func cancelled(kind: EngineKind) throws {
@@ -193,7 +193,7 @@ struct TaskContractTests {
         #expect(try contract.books().requestResults(.cancelled) == 1)
     }
 
-    @Test("A continued task lives by its progress, and goes on from it when it was lost", arguments: EngineKind.all)
+    @Test("A continued task lives by its progress, and resumes from it after a loss", arguments: EngineKind.all)
     func progress(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -317,7 +317,7 @@ struct TaskContractTests {
         #expect(contract.answer(8) == "202" && contract.expired(1).last == session.id)
     }
 
-    @Test("A gateway that shuts down takes no request, and lists and cancels what there is", arguments: EngineKind.all)
+    @Test("A gateway that shuts down accepts no requests, and still lists and cancels", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask { $0.submit(1, 1, "a") }

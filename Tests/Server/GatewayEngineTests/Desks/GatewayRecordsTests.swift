@@ -91,7 +91,7 @@ struct EngineClockTests {
         return EngineClock(resuming: stored, at: EngineClock.Reading(world), world, watch)
     }
 
-    @Test("The first start begins at the wall clock, and goes on by the uptime")
+    @Test("The first start begins at the wall clock, and advances with the uptime")
     func first() {
         var clock = self.makeClock()
         #expect(clock.now.milliseconds == 1_700_000_000_000 && clock.offset.milliseconds == 0)
@@ -116,7 +116,7 @@ struct EngineClockTests {
         #expect(record.now == clock.now && record.wall == 1_699_996_400_000)
     }
 
-    @Test("A start goes on where the last commit stood, plus what has passed, unless nobody would believe that")
+    @Test("A start resumes at the last commit's time plus the elapsed time, unless the jump is not plausible")
     func resumed() {
         var clock = self.makeClock()
         let record = clock.record(at: clock.now)

@@ -16,7 +16,7 @@ struct RequestDeskTests {
         #expect(rig.answers().isEmpty && rig.requests.isLongListNext)
         let workspace = rig.workspace()
         rig.requests.writeNextLongList(workspace)
-        #expect(!rig.requests.isLongListNext, "there is no room for the other one")
+        #expect(!rig.requests.isLongListNext, "the budget does not allow another list")
         rig.requests.writeNextLongList(workspace)
         #expect(rig.answers() == ["200"])
         #expect(rig.requests.isLongListNext)

@@ -32,7 +32,7 @@ struct ClusterStatusTests {
         )
     }
 
-    @Test("A gateway has the sums of its topics, and for how long it was silent, which is never less than nothing")
+    @Test("A gateway has the sums of its topics and its report's age, which is never negative")
     func gateways() {
         let first = self.member(3, reportedAt: 9_500) { report in
             for (topic, slots) in [(UInt32(0), 4), (1, 6)] {
@@ -121,7 +121,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([one, other]) == [])
     }
 
-    @Test("A key that a gateway of another version does not know is no difference, but for topics")
+    @Test("A key that another version of the gateway does not know is not a difference, except for topics")
     func versions() {
         let (old, new): ([String: UInt64], [String: UInt64]) = (["policy.a": 1], ["policy.a": 1, "policy.b": 2])
         #expect(ConfigurationDigests.differences([old, new]) == [])

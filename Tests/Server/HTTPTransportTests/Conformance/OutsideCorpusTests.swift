@@ -38,7 +38,7 @@ struct OutsideCorpusTests {
     }
 
     @Test(
-        "The field blocks of every other encoder are read as they were meant, as libnghttp2 reads them",
+        "The field blocks of every other encoder are decoded correctly, as libnghttp2 does",
         arguments: OutsideCorpus.encoders
     )
     func fieldBlocks(encoder: String) throws {

@@ -84,7 +84,7 @@ struct ConnectionStageTests {
     }
 
     @Test(
-        "Whatever happens to a connection, it goes on, lingers or ends as the table says, and leaves nothing behind",
+        "After each event a connection continues, lingers or ends as the table says, and leaks nothing",
         arguments: ConnectionStage.allCases
     )
     func events(stage: ConnectionStage) throws {

@@ -297,7 +297,7 @@ final class FaultScene {
         expectNoConnection("after the client's end")
         self.faultsMet = self.faults.met
         self.faults.failNothing()
-        if try !self.serves() { violations.append("nobody new is served") }
+        if try !self.serves() { violations.append("new connections are not served") }
         expectNoConnection("after that")
         self.server.stop()
         violations += self.ledger.faults
