@@ -50,6 +50,29 @@ struct ContinuedTaskArticleTests {
     }
 }
 
+@Suite("What the checklist shows is what happens", .serialized, .timeLimit(.minutes(15)))
+struct ChecklistArticleTests {
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "Checklist")
+        let start = try #require(shown.first?.command)
+        try #require(start.hasPrefix("wakegate dev ") && shown.count > 40)
+        let options = try ArticleTerminal.words(of: start).dropFirst(2)
+        let terminal = ArticleTerminal(try RunningGateway(Array(options)))
+        for each in shown.dropFirst() {
+            try terminal.run(each)
+            guard each.command.hasSuffix(" &") else { continue }
+            try terminal.gateway.eventually("a worker") {
+                try terminal.gateway.stats().integer("workers", "connected") == 1
+            }
+        }
+        let stats = try terminal.gateway.stats()
+        #expect(stats.integer("tasks", "refused", "NotPermitted") == 1)
+        #expect(stats.integer("tasks", "results", "expired") == 1)
+        #expect(stats.integer("tasks", "results", "cancelled") == 1)
+    }
+}
+
 @Suite("What the article on transfers shows is what happens", .serialized, .timeLimit(.minutes(15)))
 struct TransferArticleTests {
     @Test("Each command gives what stands below it")

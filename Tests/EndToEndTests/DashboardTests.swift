@@ -168,6 +168,34 @@ struct DashboardTests {
         try self.play(["late"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("Page and command line show the slow worker, and the pushes that were coalesced, lost or expired lately")
+    func slow() throws {
+        let gateway = try RunningGateway()
+        let others = (1...3).map { "0\($0)" + self.device.dropFirst(2) }
+        let snail = try gateway.curlWorker(topic: self.topic, name: "snail", query: "&device=\(self.device)")
+        let hare = try gateway.curlWorker(topic: self.topic, name: "hare", query: "&device=\(others[0])")
+        func end(_ worker: EventStream) throws -> Int {
+            let wake = try #require(try worker.next()?.id)
+            return try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status
+        }
+        let push = try #require(try gateway.push(self.device, topic: self.topic).headers["apns-id"])
+        #expect(try gateway.push(others[0], topic: self.topic).status == 200)
+        #expect(try end(hare) == 204)
+        #expect(try end(snail) == 204)
+        // No worker takes the wakes of these: three pushes become one, and one expires at once.
+        for _ in 0..<3 { #expect(try gateway.push(others[1], topic: self.topic).status == 200) }
+        let nowOrNever = try gateway.wakegate("push", others[2], "--topic", self.topic, "--expiration", "0")
+        #expect(nowOrNever.output.contains("discarded"), "\(nowOrNever)")
+        let shown = try gateway.wakegate("stats", "--topic", self.topic).output
+        #expect(shown.contains(/\nworker .*\nsnail .*\nhare +/), "\(shown)")
+        let recent = try gateway.wakegate("stats", "--topic", self.topic, "--since", "1h").output
+        #expect(recent.contains(/\n  coalesced +2\n  discarded +1 \(expired 1\)\n/), "\(recent)")
+        let list = try gateway.wakegate("push", "list", "--outcome", "expired,lost", "--since", "24h").output
+        #expect(list.split(separator: "\n").count == 2 && list.contains(others[2]), "\(list)")
+        try self.play(["durations"], "http://\(gateway.admin)", push: push)
+        withExtendedLifetime((snail, hare)) {}
+    }
+
     @Test("A gateway that has seen nothing says what to do")
     func empty() throws {
         let gateway = try RunningGateway()

@@ -62,6 +62,7 @@ struct DocumentationTests {
             ("wakegate completion fi", "completion fish"),
             ("wakegate serve --config \(file.dropLast(3))", "serve --config \(file)"),
             ("wakegate serve --config \(file) --chec", "serve --config \(file) --check"),
+            ("wakegate serve --help lim", "serve --help limits"),
             ("wakegate worker --topic t -- printen", "worker --topic t -- printenv"),
         ]
         let script = RunningGateway.client("completions.py")

@@ -29,7 +29,8 @@ struct ExampleTests {
     func short() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
         let names = ["worker", "provider", "transfers", "progress"]
-        #expect(Set(files) == Set(Language.allCases.flatMap { language in names.map { "\($0).\(language.rawValue)" } }))
+        let all = Language.allCases.flatMap { language in names.map { "\($0).\(language.rawValue)" } }
+        #expect(Set(files) == Set(all + ["refresh.py", "refresh.sh", "processing.py", "processing.sh"]))
         for file in files {
             let text = try String(contentsOf: Self.folder.appendingPathComponent(file), encoding: .utf8)
             #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 60, "\(file)")

@@ -99,7 +99,7 @@ struct TaskCommandTests {
         let expire = try gateway.wakegate("task", "expire", self.token, self.refresh)
         #expect(expire.status == 0, "\(expire.errors)")
         #expect(try worker.line() == "stopped")
-        try worker.says("is over: operator, ")
+        try worker.says("has ended (operator): ")
         #expect(try gateway.stats().integer("tasks", "results", "expired") == 1)
         let none = try gateway.wakegate("task", "expire", self.token, self.refresh)
         #expect(none.status == 1)

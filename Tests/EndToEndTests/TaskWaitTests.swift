@@ -136,7 +136,7 @@ struct TaskWaitTests {
         let ended = try running.finish()
         #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
         #expect(try gateway.stats().integer("tasks", "results", "cancelled") == 1)
-        try worker.says("is over: cancelled, ")
+        try worker.says("has ended (cancelled): ")
     }
 
     @Test("A task is not submitted if its end cannot be observed, and the error names the remedy")

@@ -80,6 +80,30 @@ final class TransferTests: TransferScene {
         #expect(try outbox() == [0, 1])
     }
 
+    @Test("A force-quit of the app holds a download, and a session may continue all the same")
+    func forceQuit() throws {
+        try self.server.put("film", TransferServer.content(100_000))
+        let gateway = try RunningGateway()
+        #expect(try gateway.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
+        #expect(try gateway.wakegate("device", "conditions", self.device, "appState=forceQuit").status == 0)
+        let read = try gateway.edge("/v1/devices/\(self.device)/conditions")
+        #expect(read.status == 200 && read.value("appState") as? String == "forceQuit")
+        let agent = try RunningTransferAgent(gateway)
+        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
+        #expect(made.status == 0, "\(made.errors)")
+        try self.server.hold(after: 50_000)
+        let url = "http://\(self.server.plain)/files/film"
+        let id = try agent.add(Self.session, url)
+        let held = try agent.eventually("a hold", Self.session, id) { $0["held"] as? String == "forceQuit" }
+        #expect(held["state"] as? String == "waiting")
+        let listed = try agent.transfer("list", Self.session)
+        #expect(listed.output.contains("The app was force-quit on the device"), "\(listed.output)")
+        try self.server.release()
+        let change = try agent.transfer("session", Self.session, "--after-force-quit", "yes")
+        #expect(change.output.contains("continuesAfterForceQuit  yes"), "\(change.output)")
+        try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
+    }
+
     /// Starts a worker whose command moves finished files to the paths in their notes.
     private func worker(_ gateway: RunningGateway, _ agent: RunningTransferAgent) throws -> ChildProcess {
         let script = """

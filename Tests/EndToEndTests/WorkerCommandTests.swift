@@ -35,7 +35,7 @@ struct WorkerCommandTests {
         #expect(try worker.line()?.hasPrefix("the wake has ") == true)
         #expect(try worker.line() == "done")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
-        #expect(!worker.process.errors.contains("told to stop"))
+        #expect(!worker.process.errors.contains("gets SIGTERM"))
     }
 
     @Test("A command finds the gateway of the worker's options wherever it runs")
@@ -80,7 +80,7 @@ struct WorkerCommandTests {
         let group = try #require(try worker.line().flatMap { Int32($0) })
         #expect(WorkerProcess.isGroupThere(group))
         try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
-        try worker.says("ended with a signal")
+        try worker.says("has ended (deadline): it brought no result before its deadline; its command is stopped")
     }
 
     @Test("What a command leaves running when it ends is killed, and its result counts")

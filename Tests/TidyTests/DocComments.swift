@@ -1,5 +1,5 @@
-/// How the comments of declarations begin: each is read alone, in a list of symbols or beside the cursor, so it may
-/// not open on a word that stands for something in the comment before it.
+/// The beginnings of doc comments. Each comment is read alone, in a list of symbols or in a popup, so it must not begin
+/// with a word that refers to the comment before it.
 enum DocComments {
     static let pronouns: Set<Substring> = ["It", "Its", "That", "Their", "Them", "These", "They", "Those"]
     static let references = [

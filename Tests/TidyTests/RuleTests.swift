@@ -1,6 +1,6 @@
 import Testing
 
-/// Each rule is shown a text that breaks it, and one that only looks as if it did.
+/// Each rule gets a text that breaks it, and one that only seems to break it.
 @Suite("The tidy rules find what they look for", .timeLimit(.minutes(15)))
 struct RuleTests {
     @Test("A banned word is found where its rule holds", arguments: BannedWords.all.map(\.word))

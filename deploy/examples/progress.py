@@ -24,7 +24,7 @@ async def export(task: Task) -> None:
         for done in range(first + 1, STEPS + 1):
             await asyncio.sleep(0.1)  # The work of one step.
             show(task.progress.title or task.identifier, done)
-            # The library reports four times a second; an advance gives the task its time anew.
+            # The library reports four times a second. Progress restarts the task's time.
             task.progress.update(completed=done, total=STEPS, subtitle=f"step {done}")
     except asyncio.CancelledError:
         print(f"\n{task.identifier} is cancelled", file=sys.stderr)

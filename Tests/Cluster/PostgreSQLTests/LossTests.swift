@@ -8,7 +8,7 @@ struct LossTests {
         try server.wait(for: "\(waiting)", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
     }
 
-    /// A server whose commits wait for a standby that there is not.
+    /// Creates a server whose commits wait for a standby that does not exist.
     private func hesitant() throws -> PostgresServer {
         let server = try PostgresServer()
         try server.query("CREATE TABLE t (x int)")
@@ -41,7 +41,7 @@ struct LossTests {
         #expect(!link.link.consume())
         #expect(link.link.flush() == .failed)
         try server.start()
-        // On this server it is durable: it only waited for others.
+        // The commit is durable on this server. It only waited for the standby.
         #expect(try server.query("SELECT count(*) FROM t") == "1")
         #expect(try LinkUnderTest.connected(server.address()).link.phase == .ready)
     }

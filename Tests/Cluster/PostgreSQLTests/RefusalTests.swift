@@ -47,7 +47,7 @@ struct RefusalTests {
         }
         let outcomes = links.map { link in
             let outcome = link.outcome()
-            // Who failed holds its locks until it says so.
+            // A session with a failed transaction holds its locks until it rolls back.
             if !outcome.errors.isEmpty { _ = link.run { $0.query("ROLLBACK") } }
             return outcome
         }

@@ -11,7 +11,7 @@ struct RoundTripTests {
         self.client = try PostgresClient(PostgresAddress(PostgresServer.shared().address()), application: "test")
     }
 
-    /// Sends one parameter and returns what comes back of it, which the server knows to be of that type.
+    /// Sends one parameter of this type and returns the rows that the server returns for it.
     private func back(_ type: String, _ append: (inout PostgresParameters) -> Void) throws -> PostgresRows {
         var parameters = PostgresParameters()
         append(&parameters)

@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import PostgresStore
 import Testing
 import Wire
@@ -84,6 +85,14 @@ struct StoredReportTests {
                 freeSlots: 0
             ),
         ]
+        var counts = DurationCounts()
+        for bucket in [0, 77, DurationCounts.bucketCount - 1] { counts.add(Int64(bucket) + 1, bucket: bucket) }
+        counts.add(sum: 123_456, max: 1_000)
+        report.durations = [
+            .init(topic: .first, kind: .push, worker: nil, counts: counts),
+            .init(topic: .first, kind: .push, worker: "", counts: counts),
+            .init(topic: TopicIndex(rawValue: 9), kind: .processing, worker: "night", counts: counts),
+        ]
         return report
     }
 
@@ -99,6 +108,7 @@ struct StoredReportTests {
             #expect(found.digests == Self.report.digests)
             #expect(found.isDraining)
             #expect(found.offers == Self.report.offers)
+            #expect(found.durations == Self.report.durations)
         }
     }
 
@@ -106,14 +116,44 @@ struct StoredReportTests {
     func former() throws {
         var report = Self.report
         report.offers = []
-        let bytes = [1] + report.stored().dropFirst().dropLast(2)
+        report.durations = []
+        let bytes = [1] + report.stored().dropFirst().dropLast(4)
         let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
         #expect(found.workers == report.workers && found.digests == report.digests && found.offers.isEmpty)
+    }
+
+    @Test("A report of version 2 has no durations")
+    func withoutDurations() throws {
+        var report = Self.report
+        report.durations = []
+        let bytes = [2] + report.stored().dropFirst().dropLast(2)
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(found.offers == report.offers && found.durations.isEmpty)
+    }
+
+    @Test("Of durations as many are kept as there is room for: topics, then the workers that take longest")
+    func manyDurations() throws {
+        var report = Self.report
+        report.offers = []
+        func row(_ worker: Int?, _ bucket: Int) -> WakeDurationRow {
+            var counts = DurationCounts()
+            counts.add(1, bucket: bucket)
+            counts.add(sum: 1, max: 1 << 30)
+            return .init(topic: .first, kind: .push, worker: worker.map { "worker \($0)" }, counts: counts)
+        }
+        report.durations = (0..<1000).map { row($0, $0 % 100) } + [row(nil, 3)]
+        let bytes = report.stored()
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(bytes.count < GatewayReport.durationBytesMax + 200)
+        #expect(found.durations.first == report.durations.last)
+        #expect(found.durations.count > 200)
+        #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
     }
 
     @Test("Of offers as many are kept as there is room for")
     func longOffers() throws {
         var report = Self.report
+        report.durations = []
         let offer = { (length: Int) -> StreamOffer in
             let tasks = (0..<length).map { "\($0)" + String(repeating: "a", count: 250) }
             return .init(topic: .first, takesPushes: false, tasks: tasks, streams: 1, freeSlots: 1)

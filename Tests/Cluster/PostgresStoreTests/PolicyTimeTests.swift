@@ -29,15 +29,16 @@ struct PolicyTimeTests {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)
         #expect(rig.attachment.now == Instant(milliseconds: 1_000_000))
-        // What the other has seen itself is earlier than the row.
+        // The latest time that the other rig has seen is earlier than the row.
         let other = try StoreRig(clocked.address, clock: Clocked.expression)
         try clocked.set(1_005_000)
         try rig.write([1]) { .of($0, $1) }
         try clocked.set(1_001_000)
-        // The row was written later than the clock says now, wherever it is read.
+        // The row was written at a later time than the clock shows now, no matter who reads it.
         #expect(try other.find(.tokens([1])).now >= Instant(milliseconds: 1_005_000))
         #expect(try rig.find(.tokens([1])).now >= Instant(milliseconds: 1_005_000))
-        // So the wall time beside it does not go back either: what a wall time is told of keeps its distance from now.
+        // For this reason, the wall time of the view does not go back either, so wall times keep their distance from
+        // now.
         let view = try rig.find(.tokens([1]))
         #expect(view.wall == view.now.milliseconds)
         rig.stop()

@@ -15,7 +15,7 @@ struct RefusalTests {
         self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
     }
 
-    /// What a store says that is not to be attached.
+    /// Returns the error message of a store that cannot be attached.
     private func refusal(_ address: String) throws -> String {
         let settings = StoreSettings(address: try PostgresAddress(address))
         let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }

@@ -104,6 +104,25 @@ struct SharedStreamTests {
         #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
     }
 
+    @Test("A duration counts once, however often the step that ends the wake has to be done")
+    func durations() throws {
+        self.rig.subscribe(1, slots: 2)
+        self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
+        let wakes = self.rig.takeDeliveries().map(\.wake)
+        self.rig.rig.pass(500)
+        for _ in 0..<3 {
+            let step = try self.step { self.rig.report(.newData, wakes[0]) }
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+        }
+        let none = self.rig.dispatcher.durations(Self.topic).first
+        #expect(none?.counts.count == 0 && none?.counts.sum == 0)
+        self.commit(try self.step { self.rig.report(.newData, wakes[0]) })
+        // One that ends at another gateway ends with the notice of it.
+        self.rig.dispatcher.wakeEndedElsewhere(wakes[1], nil, at: self.rig.rig.instant + 100)
+        let counts = try #require(self.rig.dispatcher.durations(Self.topic).first).counts
+        #expect(counts.count == 2 && counts.sum == 1100 && counts.max == 600)
+    }
+
     @Test("A stream that was asked to end ends once the step is durable that released its last wake")
     func drained() throws {
         self.rig.subscribe(1)

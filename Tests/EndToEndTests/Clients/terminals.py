@@ -148,7 +148,7 @@ def view():
         terminal.faults.append(f"no slots: {terminal.text}")
     print(terminal.text, file=sys.stderr)
     os.write(terminal.terminal, b"q")
-    # The program leaves its screen first and gives the settings back after that.
+    # The program first leaves its screen, and then restores the settings.
     terminal.expect("the end", lambda: LEAVE in terminal.written)
     terminal.expect("the terminal's settings are given back",
                     lambda: termios.tcgetattr(terminal.terminal)[3] == terminal.before[3])

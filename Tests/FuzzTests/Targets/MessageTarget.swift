@@ -1,9 +1,9 @@
 import HTTPTransport
 import Wire
 
-/// One session of HTTP/1: the peer's bytes, the whole of them and in pieces.
+/// One HTTP/1 session that receives the peer's bytes, all at once and in pieces.
 ///
-/// The first byte chooses how long the pieces are, and whether the limits are narrow.
+/// The first byte selects the length of the pieces, and whether the limits are small.
 enum MessageTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         guard input.count > 1 else { return }
@@ -30,7 +30,7 @@ enum MessageTarget {
     }
 }
 
-/// One run of an input.
+/// One run with an input.
 private final class MessageRun {
     let memory: LoopMemory
     let handler = MessageHandler()
@@ -46,8 +46,8 @@ private final class MessageRun {
         self.handler.session = self.session
     }
 
-    /// What was answered. That the connection ends may come out only when an answer to a body that is too large has
-    /// left, or before.
+    /// The answers, without the line that closes the connection: that line may first appear after the answer to a body
+    /// that is too large, or earlier.
     var answers: [String] {
         self.output.view.string.split(separator: "\r\n").map(String.init).filter { $0 != "connection: close" }
     }
@@ -62,11 +62,11 @@ private final class MessageRun {
     }
 }
 
-/// Answers every request at once, and looks whether it is one.
+/// Answers every request immediately, and checks that the request is valid.
 private final class MessageHandler: RequestHandler {
     weak var session: HTTP1Session?
     private(set) var events: [String] = []
-    /// The first promise that was broken.
+    /// The first broken promise.
     private(set) var broken: BrokenPromise?
     private let response = Response()
 

@@ -3,7 +3,7 @@ import Wire
 
 /// Traces of the simulator.
 enum TraceTarget {
-    /// A push may name a thousand million attempts; the simulator would make them all.
+    /// A push may specify a thousand million attempts, and the simulator would perform all of them.
     private static let overrides = [("maxAttempts", 3.0)]
 
     static func check(_ input: ByteView) throws(BrokenPromise) {

@@ -15,6 +15,8 @@ struct BackgroundSessionTests {
         configuration.wakes(device: "abcd", topic: "com.example.app")
         configuration.isDiscretionary = true
         configuration.allowsMetered = false
+        configuration.allowsConstrained = false
+        configuration.continuesAfterForceQuit = true
         configuration.requestTimeout = .milliseconds(1500)
         configuration.resourceTimeout = .seconds(3600)
         configuration.connectionsPerHost = 2
@@ -28,7 +30,8 @@ struct BackgroundSessionTests {
         #expect(
             told.body
                 == #"{"device":"abcd","topic":"com.example.app","discretionary":true,"sendsLaunchEvents":true,"#
-                + #""allowsMetered":false,"acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
+                + #""allowsMetered":false,"allowsConstrained":false,"continuesAfterForceQuit":true,"#
+                + #""acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
                 + #""resourceTimeout":3600,"connectionsPerHost":2}"#
         )
         #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000")
@@ -190,7 +193,7 @@ struct BackgroundSessionTests {
         async let listed = session.transfers()
         try await agent.make("return")
         #expect(try await listed.isEmpty)
-        // A transfer that may have been taken is not added again.
+        // A transfer that the agent may already have is not added again.
         try await agent.answer("POST", "/transfers", 0)
         let error = await #expect(throws: BackgroundTransferError.self) {
             _ = try await session.add(.download("http://h/1"))
@@ -222,7 +225,7 @@ struct BackgroundSessionTests {
             return
         }
         #expect(second.bytes == 7)
-        // The next answers are of the agent that starts again.
+        // The next answers are those of the restarted agent.
         try await agent.make("leave")
         let failure = #""error":{"reason":"HTTPStatus","message":"404"},"status":404"#
         let failed = ListedTransfer.json(2, "failed", failure)
@@ -266,7 +269,7 @@ struct BackgroundSessionTests {
             Task { () throws(BackgroundTransferError) in try await session.wait(for: id) }
         }
         try await agent.request("/events")
-        // Each of the three that wait has asked once before it listened, and once after.
+        // Each of the three waiting calls sends one request before it listens, and one after.
         for _ in 0..<6 { try await agent.request(Self.one) }
         try await agent.send("failed", failed)
         for each in waiting {

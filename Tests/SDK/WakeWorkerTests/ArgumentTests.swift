@@ -90,15 +90,15 @@ struct ArgumentTests {
 @Suite("Files of credentials that are written while they are read")
 struct CredentialPatienceTests {
     private enum Step {
-        /// A token was read, and the gateway took it.
+        /// A token was read, and the gateway accepted it.
         case read(String)
         case accepted
-        /// A file cannot be used, and a token is refused; whether that may pass is the answer.
+        /// A file cannot be used, or a token is refused. The answer is true if the error may be temporary.
         case failed(Int64)
         case refused(Int64)
     }
 
-    /// The answers to what happens in turn.
+    /// Returns the answers to the steps, in order.
     private static func answers(_ steps: Step...) -> [Bool] {
         var patience = CredentialPatience()
         return steps.compactMap { step in

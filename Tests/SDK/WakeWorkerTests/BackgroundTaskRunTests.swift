@@ -51,7 +51,7 @@ struct BackgroundTaskRunTests {
         try await gateway.request("/wakes")
         try await gateway.endStream()
         try await gateway.request("/wakes")
-        // An answer to a wake shows that the second stream has begun for the worker.
+        // An answer to a wake shows that the worker has started its second stream.
         try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
         try await gateway.request("/v1/wakes/w")
         try await gateway.end(worker, run)
@@ -116,7 +116,7 @@ struct BackgroundTaskRunTests {
         for await event in worker.events { if case .started("w") = event { break } }
         try await gateway.send("expired", #"{"wake":"w"\#(member)}"#)
         for await found in reasons { #expect(found == reason) }
-        // A stream that answers late is not taken for a dead one; a lost wake is left to others.
+        // A slow stream does not count as dead. Other workers handle a lost wake.
         if reason != .lost { #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#) }
         try await gateway.end(worker, run)
     }
@@ -196,7 +196,7 @@ struct BackgroundTaskRunTests {
             case "com.bad": task.setTaskCompleted(success: false)
             case "com.late":
                 task.expirationHandler = {
-                    // As on iOS; it comes too late to count.
+                    // As on iOS, this call is too late to have an effect.
                     task.setTaskCompleted(success: true)
                     source.finish()
                 }

@@ -53,7 +53,7 @@ struct ReleaseTests {
             try await gateway.request("/v1/wakes/\(wake)/release")
         }
         #expect(try await gateway.request("/wakes").path == first)
-        // A stream that is open can be drained.
+        // The gateway can drain an open stream.
         try await gateway.wake("d", "push", #""payload":{}"#)
         try await gateway.request("/v1/wakes/d/release")
         try await gateway.end(worker, run)

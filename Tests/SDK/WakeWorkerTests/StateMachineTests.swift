@@ -5,7 +5,7 @@ import WakeWorker
 
 @Suite("A worker's subscription")
 struct SubscriptionStateMachineTests {
-    /// Where a machine is when an event comes.
+    /// The state of a machine when an event arrives.
     enum Place: CaseIterable {
         case waiting, connecting, subscribed, draining, over
 
@@ -179,7 +179,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 99 + limit - results) == .nothing)
         #expect(machine.momentReached(now: 100 + limit - results) == .cancelHandlers)
         #expect(machine.isCancelled)
-        // A handler that does not heed it holds up nobody.
+        // A handler that ignores the cancellation does not delay anything else.
         #expect(machine.workChanged(handlers: 1, wakes: 2, now: 100 + limit - results) == .nothing)
         #expect(machine.nextMoment == 100 + limit)
         #expect(machine.momentReached(now: 99 + limit) == .nothing)
@@ -191,7 +191,7 @@ struct StopStateMachineTests {
     func silence() {
         var machine = StopStateMachine()
         machine.stopRequested(now: 0)
-        // A wake that came while the gateway had not heard of the stop.
+        // A wake that arrived before the gateway received the stop.
         #expect(machine.workChanged(handlers: 0, wakes: 0, now: 0) == .nothing)
         #expect(machine.nextMoment == 10_000)
         #expect(machine.workChanged(handlers: 1, wakes: 1, now: 4000) == .nothing)
@@ -214,7 +214,7 @@ struct StopStateMachineTests {
             var handlers = 1
             while machine.workChanged(handlers: handlers, wakes: 1, now: now) != .end {
                 guard let moment = machine.nextMoment else { break }
-                // Wakes come and go without end, each time just before results would be given up.
+                // Wakes come and go all the time, each just before the worker would stop waiting for results.
                 now = max(now, min(moment, now + step))
                 handlers = 1 - handlers
                 if machine.momentReached(now: now) == .end { break }
@@ -231,7 +231,7 @@ struct StopStateMachineTests {
         idle.cancelRequested(now: 700)
         #expect(idle.workChanged(handlers: 0, wakes: 0, now: 700) == .end)
 
-        // A result that the gateway has not taken for longer than that is given up at once.
+        // A result that the gateway has not accepted for longer than that is dropped immediately.
         var waiting = StopStateMachine()
         waiting.stopRequested(now: 0)
         #expect(waiting.workChanged(handlers: 0, wakes: 1, now: 0) == .nothing)
@@ -244,7 +244,7 @@ struct StopStateMachineTests {
         busy.cancelRequested(now: 1000)
         #expect(busy.isCancelled)
         #expect(busy.nextMoment == 6000)
-        // More requests do not prolong it.
+        // More requests do not extend the time.
         busy.cancelRequested(now: 4000)
         #expect(busy.nextMoment == 6000)
         #expect(busy.workChanged(handlers: 0, wakes: 1, now: 3000) == .nothing)
@@ -262,7 +262,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 30_000) == .cancelHandlers)
         machine.cancelRequested(now: 38_000)
         #expect(machine.nextMoment == 40_000)
-        // Both at once, as a caller may who has no patience.
+        // Both requests, as from an impatient caller.
         var both = StopStateMachine()
         both.cancelRequested(now: 10)
         #expect(both.workChanged(handlers: 1, wakes: 1, now: 10) == .nothing)
@@ -380,7 +380,7 @@ struct WakeStateMachineTests {
         var machine = Place.running.machine()
         machine.extended(to: 60_000)
         #expect(!machine.deadlineNears(30_000) && machine.isRunning)
-        // By the clock here the gateway's answer was a little late, and somebody else has asked for more time.
+        // By the local clock, the gateway's answer was a little late, and another caller has asked for more time.
         #expect(machine.deadlineNears(59_900) && machine.isRunning && machine.deadline == 60_000)
         machine.extended(to: 90_000)
         #expect(!machine.deadlineNears(90_000) && machine.nextMoment == 92_000)
@@ -457,7 +457,8 @@ struct ProgressStateMachineTests {
         var machine = ProgressStateMachine()
         #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == .nothing)
         var told: [Int64] = []
-        // Something is new every ten milliseconds of ten seconds, and each report is answered five later.
+        // Something changes every ten milliseconds for ten seconds, and each report is answered five milliseconds
+        // later.
         for now in stride(from: Int64(1000), to: 11_000, by: 10) {
             machine.changed()
             if machine.momentReached(now: now) == .tell {
@@ -476,7 +477,7 @@ struct ProgressStateMachineTests {
         machine.changed()
         #expect(machine.momentReached(now: 0) == .tell)
         machine.changed()
-        // While the first report is on its way the second one waits for its answer.
+        // While the first report is being sent, the second one waits for its answer.
         machine.handlerEnded(now: 10)
         #expect(machine.holdsResult && machine.momentReached(now: 11) == .nothing)
         machine.answered(.accepted, now: 20, using: &self.generator)

@@ -139,6 +139,7 @@ struct DeclaredAccessTests {
         cancelTask worker topicOfSubject refused
         cancelTasks worker topicOfSubject refused
         clearFaultRules operator everyTopic answered
+        conditions worker topicOfSubject answeredFromDurableState
         dashboard anybody nothing answered
         dashboardFile anybody nothing answered
         deviceEvents operator topicOfSubject answeredFromDurableState
@@ -273,7 +274,7 @@ struct AuthorizationTests {
             reaching: scope,
             answers: [200],
             afterFailedStore: .answered
-        ) { _ in .asked(.statistics) }
+        ) { _ in .asked(.statistics()) }
     }
 
     /// Returns the answers to each caller: without a token, with an invalid one, a worker of another topic, a worker,

@@ -15,17 +15,22 @@ struct EventFilterTests {
         #expect(try Self.filter("") == EventFilter())
         let token = String(repeating: "AB", count: 32)
         let all = try Self.filter("outcome=refused&device=\(token)&topic=com.example.app")
-        #expect(all.topic == "com.example.app" && all.outcome == "refused")
+        #expect(all.topic == "com.example.app" && all.outcomes == ["refused"])
         #expect(all.device == token.lowercased(), "as events spell it")
         for outcome in ["push", "coalesced", "no-wake", "newData", "lost", "expired", "BadDeviceToken"] {
-            #expect(try Self.filter("outcome=\(outcome)").outcome == outcome)
+            #expect(try Self.filter("outcome=\(outcome)").outcomes == [outcome])
+        }
+        let several: Set = ["lost", "expired", "BadTopic"]
+        for query in ["outcome=lost,expired,BadTopic", "outcome=lost&outcome=expired%2CBadTopic"] {
+            #expect(try Self.filter(query).outcomes == several)
         }
     }
 
     @Test(
         "What is wrong is named, with what is taken",
         arguments: [
-            ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""),
+            ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""), ("outcome=lost,", "not \"\""),
+            ("outcome=lost&outcome=colesced", "(coalesced?)"),
             ("topic=a&topic=b", "topic may come only once."), ("topik=a", "topik is not a parameter (topic?)"),
         ]
     )

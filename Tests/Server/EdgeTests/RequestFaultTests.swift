@@ -36,7 +36,7 @@ struct RequestFaultTests {
             ("PATCH \(device)/conditions", #"{"appState":"asleep"}"#, "400 BadCondition"),
             ("GET /v1/devices/xyz", "", "400 BadDeviceToken"),
             ("GET /v1/devices?state=asleep", "", "400 BadQuery"), ("GET /v1/devices?after=xyz", "", "400 BadQuery"),
-            ("GET /v1/pushes?outcome=lost", "", "400 BadQuery"), ("GET /v1/pushes?after=xyz", "", "400 BadQuery"),
+            ("GET /v1/pushes?outcome=lost,late", "", "400 BadQuery"), ("GET /v1/pushes?after=xyz", "", "400 BadQuery"),
             ("GET /v1/pushes/no-such", "", "404 UnknownPush"),
             ("GET /v1/pushes/no-such?device=zz", "", "400 BadDeviceToken"),
             ("GET /v1/pushes/no-such?devise=1", "", "400 BadQuery"),

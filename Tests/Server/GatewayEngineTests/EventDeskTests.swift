@@ -108,11 +108,11 @@ struct EventDeskTests {
         #expect(EventFilter().takes(event))
         for outcome in ["result", "failed"] {
             var filter = EventFilter()
-            filter.outcome = outcome
+            filter.outcomes = [outcome, "lost"]
             #expect(filter.takes(event))
         }
         var filter = EventFilter()
-        filter.outcome = "lost"
+        filter.outcomes = ["lost", "coalesced"]
         #expect(!filter.takes(event))
         filter = EventFilter()
         (filter.topic, filter.device) = ("a", "00ff")

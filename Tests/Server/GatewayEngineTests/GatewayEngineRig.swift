@@ -275,8 +275,8 @@ final class Requests {
         }
     }
 
-    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4) {
-        let subscription = SubscriptionRequest(slots: slots, devices: [])
+    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4, label: String = "") {
+        let subscription = SubscriptionRequest(slots: slots, devices: [], label: label)
         self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }
 
@@ -321,6 +321,10 @@ final class Requests {
         var report = ConditionsReport()
         change(&report)
         self.ask(request, .reportConditions, .conditions(Named(device.token), report))
+    }
+
+    func readConditions(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .conditions, .conditions(of: Named(device.token)))
     }
 
     func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
@@ -375,7 +379,12 @@ final class Requests {
         return text.view.string.uppercased().withByteView { APNsID($0) } ?? apnsID
     }
 
-    func statistics(_ request: Int) { self.ask(request, .totals, .statistics) }
+    func statistics(_ request: Int) { self.ask(request, .totals, .statistics()) }
+
+    /// Asks for the counts since a moment, in milliseconds since 1970.
+    func recent(_ request: Int, topic: Int, since: Int64) {
+        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic), since: since))
+    }
 
     func statistics(_ request: Int, topic: Int) {
         self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic)))
@@ -535,7 +544,7 @@ final class HistoryRig {
                     reply: Requests.address(request),
                     caller: .gateway,
                     afterFailedStore: .answered,
-                    .statistics
+                    .statistics()
                 ),
                 subject: .explanation(
                     Explanation(

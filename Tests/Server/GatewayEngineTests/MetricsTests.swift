@@ -243,7 +243,7 @@ struct SamplesAndLimitsTests {
     func samples() throws {
         let rig = DeskRig()
         let desk = LiveDesk()
-        let sampler = LiveSampler(desk, rig.records, rig.limits)
+        let sampler = LiveSampler(desk, rig.records)
         let start = rig.rig.now
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
             sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.requests, loopCount: 1)

@@ -60,8 +60,8 @@ struct ProviderKeyFileTests {
         }
         let key = fixture.privateKey
         for name in ["", "a b", "../x", ".x", "a/b", "a\n", String(repeating: "k", count: 65)] {
-            #expect(fault(key, keyID: name)?.contains("is no key id") == true)
-            #expect(fault(key, team: name)?.contains("is no team") == true)
+            #expect(fault(key, keyID: name)?.contains("is not a key id") == true)
+            #expect(fault(key, team: name)?.contains("is not a team") == true)
         }
         #expect(fault(key, topics: ["a b"])?.contains("is not a topic") == true)
         #expect(fault("\(fixture.folder)/ca.pem")?.contains("holds no key in PEM") == true)

@@ -17,13 +17,15 @@ struct MeteredWatchTests {
 
     @Test(
         "What NetworkManager says is metered, not, or unknown",
-        arguments: [("1", true), ("2", false), ("3", true), ("4", false), ("0", nil)] as [(String, Bool?)]
+        arguments: [
+            ("1", true, true), ("2", false, false), ("3", true, false), ("4", false, false), ("0", nil, nil),
+        ] as [(String, Bool?, Bool?)]
     )
-    func values(value: String, isMetered: Bool?) throws {
+    func values(value: String, isMetered: Bool?, isConstrained: Bool?) throws {
         let bus = try self.bus("start", "come", value)
         let watch = MeteredWatch(socket: bus.socket)
         try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
-        #expect(watch.isMetered == isMetered)
+        #expect(watch.isMetered == isMetered && watch.isConstrained == isConstrained)
     }
 
     @Test("A change arrives as a signal, and is read half a second after the last query at the earliest")

@@ -89,7 +89,7 @@ struct ClientTextTests {
         #expect(throws: CommandFailure.usage("\"charging\" has no value; write NAME=VALUE, such as batteryLevel=0.1")) {
             try DeviceCommands.report(["charging"])
         }
-        // nan is no JSON: the gateway is to see text, not broken syntax.
+        // nan is not valid JSON. It is sent as text, so that the gateway does not receive broken syntax.
         #expect(try DeviceCommands.report(["batteryLevel=nan"]) == "{\"batteryLevel\":\"nan\"}")
         #expect(try DeviceCommands.report(["batteryLevel=0x10"]) == "{\"batteryLevel\":\"0x10\"}")
     }
@@ -119,6 +119,38 @@ struct ClientTextTests {
         #expect(text.contains("pushes accepted           14\n"))
         #expect(text.contains("3 (expired 2, forceQuit 1)"))
         #expect(text.contains("1.75\n"))
+    }
+
+    @Test("Periods are columns, and the slowest workers are a table")
+    func recent() throws {
+        let stats = try JSONReader.read(
+            """
+            {"recent": {
+            "hour": {"since": "2026-11-28T19:00:00Z", "accepted": 20, "completed": 3, "coalesced": 17,
+            "launched": 4, "discarded": {"expired": 0}, "results": {"newData": 3, "lost": 1}},
+            "day": {"since": "2026-11-27T20:00:00Z", "accepted": 200, "completed": 100, "coalesced": 98,
+            "launched": 104, "discarded": {"expired": 2}, "results": {"newData": 100, "lost": 4}}},
+            "durations": {"since": "2026-11-28T19:30:00Z", "count": 3, "p50Ms": 7, "p95Ms": 1240, "maxMs": 1240,
+            "topics": [{"topic": "a.b", "kind": "push", "count": 3, "p50Ms": 7, "p95Ms": 1240, "maxMs": 1240}],
+            "workers": [
+            {"worker": "snail", "topic": "a.b", "kind": "push", "count": 1, "p50Ms": 1240, "p95Ms": 1240,
+            "maxMs": 65300},
+            {"worker": "", "topic": "a.b", "kind": "push", "count": 2, "p50Ms": 7, "p95Ms": 999, "maxMs": 999}]}}
+            """
+        )
+        let periods = StatsText.recent(stats).split(separator: "\n").map(String.init)
+        #expect(periods[0] == "                 last hour              last day")
+        #expect(periods[3] == "  coalesced      17                     98")
+        #expect(periods[4] == "  discarded      0                      2 (expired 2)")
+        #expect(periods[6] == "  ended          4 (newData 3, lost 1)  104 (newData 100, lost 4)")
+        #expect(periods[7] == "since            2026-11-28T19:00:00Z   2026-11-27T20:00:00Z")
+        let durations = StatsText.durations(stats).split(separator: "\n").map(String.init)
+        #expect(durations[0] == "duration of wakes since 2026-11-28T19:30:00Z, slowest first")
+        #expect(durations[1] == "worker         topic  kind  wakes  median  95 %    longest")
+        #expect(durations[2] == "snail          a.b    push  1      1.2 s   1.2 s   65.3 s")
+        #expect(durations[3] == "(no name)      a.b    push  2      7 ms    999 ms  999 ms")
+        #expect(durations[4] == "(all workers)  a.b    push  3      7 ms    1.2 s   1.2 s")
+        #expect(StatsText.recent(.null).isEmpty && StatsText.durations(.null).isEmpty)
     }
 
     @Test("Less than one push per launch is explained, and zero is not shown as a number")

@@ -5,7 +5,7 @@ import Testing
 import wakegate
 
 extension ParsedCommand {
-    /// The command that a line runs.
+    /// Returns the command that a line runs.
     static func running(_ line: String) throws -> ParsedCommand {
         try self.running(words: line.split(separator: " ").map(String.init))
     }
@@ -135,6 +135,10 @@ struct CommandParserTests {
                 continue
             }
             #expect(page.contains(text))
+            guard case .helpPage(page) = try CommandParser(CommandTable.all).parse(["serve", "--help=\(word)"]) else {
+                Issue.record("serve --help=\(word)")
+                continue
+            }
             #expect(page.contains("  limits.") == (word == "limits") && page.contains("  edge: ") == (word == "keys"))
         }
     }

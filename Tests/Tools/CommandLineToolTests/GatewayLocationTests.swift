@@ -6,7 +6,7 @@ import wakegate
 
 @Suite("Where a client command finds its gateway")
 struct GatewayLocationTests {
-    /// A folder with a file of contexts, and a certificate by its beginning.
+    /// A home folder with a file of contexts, and the first line of a certificate.
     private final class Home {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         let authority: String
@@ -95,7 +95,7 @@ struct GatewayLocationTests {
         #expect(location.url == "https://127.0.0.1:2197")
     }
 
-    /// A home whose context `files` names files for everything, and the folder of these files.
+    /// Returns a home whose context `files` uses files for everything, and the path prefix of these files.
     private func homeWithFiles() throws -> (home: Home, folder: String) {
         let home = try Home(
             """
@@ -105,7 +105,7 @@ struct GatewayLocationTests {
               "inline": {"gateway": "https://inline:2197", "token": "inline-token"}}}
             """
         )
-        // The first lines alone: no certificate and no key.
+        // Only the first lines, without a certificate or a key.
         let certificate = "-----BEGIN CERTIFICATE-----\n-----BEGIN " + "PRIVATE KEY-----\n"
         try Data(certificate.utf8).write(to: URL(fileURLWithPath: "\(home.authority).cert"))
         try Data("file-token\n".utf8).write(to: URL(fileURLWithPath: "\(home.authority).token"))

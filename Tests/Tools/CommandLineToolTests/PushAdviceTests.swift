@@ -112,7 +112,7 @@ struct ProviderTokenTests {
     @Test("Header and claims are signed in the form in which they are sent, in base64url")
     func form() throws {
         let token = try #require(try ProviderToken(self.parsed("--provider-key k.p8 --team T\"1 --key-id K1")))
-        // Bytes whose base64 has both letters that URLs do not take, and padding.
+        // Bytes whose base64 contains both characters that are invalid in URLs, and padding.
         let signature: [UInt8] = [0xFB, 0xFF, 0xFE, 0xFB]
         var signed = ""
         let header = try token.header(now: 1_700_000_000) { message, file in

@@ -61,7 +61,7 @@ struct ServerTests {
             #expect(owner[.ownerAccountID] as? Int == 12345)
             #expect(owner[.groupOwnerAccountID] as? Int == 12346)
         }
-        // A link that the service's user has laid leads root nowhere.
+        // A link that the service's user has created does not redirect root.
         let target = "\(path).target"
         defer { try? FileManager.default.removeItem(atPath: target) }
         try Data().write(to: URL(fileURLWithPath: target))
@@ -85,7 +85,7 @@ struct ServerTests {
         #expect(throws: CommandFailure(.failed, "\(problem); \(remedy)")) { try StateFolder(path + rest) }
         let fault = StateFolder.fault(path + rest)
         #expect(fault?.problem == problem && fault?.remedy == remedy)
-        // A link that leads somewhere is as good as the folder.
+        // A link to an existing folder works like the folder itself.
         let target = "\(path).target"
         try FileManager.default.createDirectory(
             atPath: target,
@@ -138,9 +138,9 @@ struct ServerTests {
         #expect(GatewayLocation.admin(of: "https://wakegate.example.com:2197", folder: path) == nil)
         let parsed = try ParsedCommand.running("stats")
         #expect(try GatewayLocation(parsed, side: .edge, folder: path).url == "https://127.0.0.1:1")
-        // Without an admin listener the edge answers what it can.
+        // Without an admin listener, the edge answers all requests that it can.
         #expect(try GatewayLocation(parsed, side: .admin, folder: path).url == "https://127.0.0.1:1")
-        // No process has the largest number.
+        // No process has the largest possible number.
         file.pid = Int32.max
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == nil)

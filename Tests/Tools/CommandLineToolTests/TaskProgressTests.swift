@@ -59,7 +59,7 @@ struct TaskProgressTests {
         #expect(!ProgressBar.facts(try self.status().finished, pace, now: 0).contains("stalled"))
         pace.saw(41, at: 16_000)
         #expect(!pace.isStalled && pace.speed > 0)
-        // What is long past does not slow the rate of now.
+        // Old progress does not reduce the current rate.
         for second in 17...40 { pace.saw(41 + Double(second - 16) * 10, at: Int64(second) * 1000) }
         #expect(abs(pace.speed - 10) < 0.01)
     }

@@ -81,12 +81,12 @@ struct TaskWaitTests {
         _ = replaced.take(try self.device("waiting"))
         let events = try self.recent("submit submit launch success")
         #expect(replaced.take(try self.device(nil, recent: events)) == .ended(.dropped("replaced")))
-        // One that runs goes on when another is submitted, and so does the wait for it.
+        // A running task continues when another one is submitted, and so does the wait for it.
         var running = TaskWait("a")
         _ = running.take(try self.device("running"))
         let both = try self.recent("submit launch submit failure launch success")
         #expect(running.take(try self.device("waiting", submittedAt: 3000, recent: both)) == .ended(.failure))
-        // The newer of the two is the one that was submitted.
+        // The newer one of the two is the submitted one.
         var newer = TaskWait("a")
         let earlier = try self.recent("submit launch")
         guard case .running(let status) = newer.take(try self.device("running", submittedAt: 5000, recent: earlier))
@@ -125,7 +125,7 @@ struct TaskWaitTests {
         }
         let events = try self.recent("submit launch failure submit launch success", clockStep: step)
         #expect(wait.take(try self.device(nil, recent: events, registeredAt: 500 + step)) == .ended(.success))
-        // A device that was removed and is registered again lets what runs go on.
+        // When a device is removed and registered again, its running task continues.
         var kept = TaskWait("a")
         _ = kept.take(try self.device("running"))
         guard case .running = kept.take(try self.device("running", registeredAt: 900_000)) else {

@@ -24,7 +24,7 @@ struct TransferTextTests {
         #expect(meter.rate(at: 0) == nil)
         for second in 0...10 { meter.noted(Int64(second) * 1000, at: Int64(second) * 1000) }
         #expect(meter.rate(at: 10_000) == 1000)
-        // Nothing has come for as long as the window is.
+        // No bytes have arrived for the length of the window.
         meter.noted(10_000, at: 12_500)
         #expect((meter.rate(at: 12_500) ?? 0) < 800)
         for second in 13...20 { meter.noted(10_000, at: Int64(second) * 1000) }

@@ -36,7 +36,7 @@ struct RoomTimeTests {
         #expect(try self.state(failing) == "waiting")
         self.rig.pass(1)
         #expect(try self.state(failing) == "running")
-        // The time for the whole goes on, too.
+        // The time for the whole transfer also continues.
         self.rig.pass(Self.day - wait - 1)
         #expect(try self.state(running) == "running")
         self.rig.pass(1)
@@ -67,7 +67,7 @@ struct RoomTimeTests {
         let id = try self.rig.download()
         var waits: [Int64] = []
         while let attempt = self.rig.world.attempts.first {
-            // Somebody sets the clock between any two.
+            // The clock is set between any two attempts.
             self.rig.world.clock.stepWall(by: (waits.count % 2 == 0 ? 40 : -40) * Self.day)
             self.rig.fail(attempt)
             let begun = self.rig.world.boot
@@ -91,15 +91,15 @@ struct RoomTimeTests {
     func restarts() throws {
         let id = try self.rig.download()
         self.rig.pass(Self.hour)
-        // Within one boot, whatever the wall clock says.
+        // Within one boot, the wall clock has no effect.
         self.rig.world.clock.pass(Self.hour)
         self.rig.world.clock.stepWall(by: 300 * Self.day)
         try self.rig.start()
         #expect(try self.state(id) == "running")
-        // Over a boot of 20 hours.
+        // Across a reboot that takes 20 hours.
         try self.rig.reboot(after: 20 * Self.hour)
         #expect(try self.state(id) == "running")
-        // A clock that went back makes up for nothing, and one of which nobody knows where it stands passes nothing.
+        // A clock that was set back does not add any time, and neither does a clock with an unknown offset.
         self.rig.world.clock.stepWall(by: -5 * Self.day)
         try self.rig.reboot(after: 1)
         #expect(try self.state(id) == "running")
@@ -110,6 +110,65 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "running")
         self.rig.pass(10)
         #expect(try self.state(id) == "failed")
+    }
+
+    @Test("A force-quit holds the transfers of the device's sessions until the app is used again, unless one continues")
+    func forceQuit() throws {
+        #expect(self.rig.put("free") { $0.continuesAfterForceQuit = true } == 201)
+        #expect(self.rig.put("open") { $0.device = String(repeating: "ab", count: 32) } == 201)
+        let free = try self.rig.download(in: "free")
+        #expect(self.rig.world.questions.isEmpty)
+        let id = try self.rig.download()
+        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
+        #expect(try self.state(id) == "running")
+        self.rig.world.answerQuestion(true)
+        self.rig.turn()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
+        let held = try self.rig.shown(id)
+        #expect(held["held"]?.text == "forceQuit" && held["attempts"]?.integer == 0)
+        #expect(held["why"]?.text?.contains("force-quit") == true)
+        // Another one of the device waits as well, one of another device does not, and no answer changes nothing.
+        let second = try self.rig.download()
+        let open = try self.rig.download(in: "open")
+        #expect(self.rig.world.questions.count == 1)
+        self.rig.world.answerQuestion(nil)
+        self.rig.turn()
+        #expect(try self.state(second) == "waiting" && self.state(open) == "running")
+        self.rig.pass(AgentRoom.questionsEvery)
+        while let question = self.rig.world.questions.first {
+            self.rig.world.answerQuestion(question.device == RoomRig.device ? false : nil)
+        }
+        self.rig.turn()
+        #expect(try self.state(id) == "running" && self.state(second) == "running")
+        // Without transfers that it would hold the gateway is not asked.
+        for id in [id, second] { #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204) }
+        #expect(self.rig.ask(.cancel("open", open, keeps: false)).status == 204)
+        self.rig.pass(10 * AgentRoom.questionsEvery)
+        #expect(self.rig.world.questions.isEmpty)
+        #expect(try self.state(free) == "running")
+    }
+
+    @Test("An explanation names the earliest moment, and the condition that holds the transfer besides")
+    func reasons() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let text = WallTime.text(moment)
+        let later = try self.rig.download(earliestBegin: moment)
+        #expect(try self.rig.shown(later)["why"]?.text == "It begins no earlier than \(text).")
+        #expect(self.rig.put { $0.allowsConstrained = false } == 200)
+        var state = MachineState()
+        state.conditions.isConstrained = true
+        self.rig.tell(state)
+        self.rig.turn()
+        let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
+        #expect(try self.rig.shown(later)["why"]?.text == why)
+        self.rig.tell(MachineState())
+        self.rig.turn()
+        let failing = try self.rig.download()
+        self.rig.fail(self.rig.world.attempts[0])
+        let shown = try self.rig.shown(failing)
+        let next = try #require(shown["nextAttemptAt"]?.integer)
+        let words = "The last attempt failed, and the next one begins at \(WallTime.text(next))."
+        #expect(shown["why"]?.text == words)
     }
 
     @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")
@@ -129,7 +188,7 @@ struct RoomTimeTests {
         #expect(self.rig.world.wall == moment - 1 && self.rig.world.attempts.isEmpty)
         self.rig.pass(1)
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
-        // It has as long from there on as if it had begun at once.
+        // From there on, it has as much time as if it had begun immediately.
         self.rig.pass(Self.day - 1)
         #expect(try self.state(id) == "running")
         self.rig.pass(1)
@@ -163,7 +222,7 @@ struct RoomTimeTests {
         self.rig.turn()
         #expect(self.rig.ask(.cancel("s", kept, keeps: true)).status == 204)
         #expect(Set(self.rig.fileNames()).count == 2)
-        // A clock that is set makes nothing older.
+        // Setting the clock does not make anything older.
         self.rig.world.clock.stepWall(by: 100 * Self.day)
         self.rig.pass(7 * Self.day - 2000)
         #expect(try self.state(untaken) == "finished" && self.rig.fileNames().count == 2)
@@ -204,7 +263,7 @@ struct RoomFollowerTests {
         return stream
     }
 
-    /// For how many transfers the gateway is being asked to wake the device.
+    /// The numbers of finished transfers in the current requests to the gateway to wake the device.
     private var wakes: [Int] { self.rig.world.sendings.map(\.entry.finished) }
 
     @Test("An end that a follower had not read when it died together with the agent wakes the device once")

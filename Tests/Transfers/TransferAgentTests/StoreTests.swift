@@ -119,7 +119,7 @@ struct StoreTests {
         disk.count(.changes)
         try store.commit([.deleteOutbox(sequence: 1)])
         #expect(try size() == CommitReserve.bytes)
-        // A start finds it, and gives it back before it needs space itself.
+        // A start finds the file, and frees it before it needs space itself.
         free.withLock { $0 = 1 << 20 }
         let next = CommitReserve(path: path) { free.withLock { $0 } }
         _ = try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path, reserve: next)
@@ -158,10 +158,10 @@ struct StoreTests {
             disk.killProcess()
             disk.count(.changes)
             let store = try open(disk)
-            // What the first has left is told to callers, and is a promise from then on.
+            // The entries that the first process has left are shown to callers. From then on, they are a promise.
             let found = try store.outbox()
             try store.commit([.putOutbox(late)])
-            // Not closed before, which would have all of it in the file.
+            // The store is not closed before, because that would move everything into the database file.
             withExtendedLifetime(store) { disk.losePower() }
             let left = try open(disk).outbox()
             #expect(left == found + [late], "the first process died at operation \(operation)")

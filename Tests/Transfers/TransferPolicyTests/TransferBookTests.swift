@@ -5,7 +5,7 @@ import TransferAgent
 struct TransferBookTests {
     private static let device = String(repeating: "0badcafe", count: 8)
 
-    /// A book with sessions of these names, and a clock of its own.
+    /// A book with sessions of these names, and its own clock.
     private struct Scene {
         var book: TransferBook
         var generator = CountingGenerator()
@@ -73,6 +73,7 @@ struct TransferBookTests {
         "What a session waits for",
         arguments: [
             (true, true, TransferHold.power), (true, false, .lowPower), (true, nil, .thermal), (false, nil, .metered),
+            (false, nil, .constrained), (true, nil, .constrained),
         ] as [(Bool, Bool?, TransferHold)]
     )
     func holds(_ isDiscretionary: Bool, _ battery: Bool?, _ hold: TransferHold) throws {
@@ -80,6 +81,7 @@ struct TransferBookTests {
         var session = TransferSession()
         session.isDiscretionary = isDiscretionary
         session.allowsMetered = isDiscretionary
+        session.allowsConstrained = isDiscretionary
         _ = scene.book.sessionSet("a", session)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
@@ -88,7 +90,8 @@ struct TransferBookTests {
         case .power: conditions.hasExternalPower = false
         case .lowPower: conditions.isLowPower = true
         case .thermal: conditions.isHot = true
-        case .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
+        case .constrained: conditions.isConstrained = true
+        case .forceQuit, .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
         }
         #expect(scene.book.conditionsChanged(conditions, now: scene.now) == [id])
         #expect(scene.book.attemptStopped(id, now: scene.now) == .wait)
@@ -107,14 +110,14 @@ struct TransferBookTests {
         #expect(scene.book.conditionsChanged(conditions, now: scene.now).isEmpty)
         scene.book.hostNamed(5, isLocal: true)
         let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
-        // Nobody knows for certain that there is no way, so it is tried.
+        // A route may exist nevertheless, so the attempt begins.
         #expect(scene.fill() == ids)
         for id in ids {
             let cut = TransferFault.connectionFailed("no route to host")
             _ = scene.book.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
         }
         let holds = try ids.map { scene.book.hold(of: try #require(scene.book.transfer($0)), now: scene.now) }
-        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("network is down"))
+        #expect(holds == [.network, .backoff] && TransferHold.network.sentence().contains("network is down"))
         #expect(scene.fill().isEmpty)
         conditions.hasNetwork = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
@@ -130,6 +133,7 @@ struct TransferBookTests {
         conditions.isLowPower = true
         conditions.isHot = true
         conditions.isMetered = true
+        conditions.isConstrained = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
@@ -190,7 +194,7 @@ struct TransferBookTests {
         )
         scene.book.listenerCame(number)
         #expect(scene.book.listenerLeft(number, hasRead: nil) == .ignore)
-        // Who reads the end before the last may not have read the last.
+        // A caller that reads the end before the last one may not have read the last one.
         scene.book.listenerCame(number)
         try end()
         try end()

@@ -15,7 +15,7 @@ struct CountingGenerator: RandomNumberGenerator {
 struct TransferTests {
     private static let cut = TransferFault.connectionFailed("cut")
 
-    /// A transfer that has come to a state.
+    /// Creates a transfer in this state.
     private static func transfer(_ state: TransferState, kind: TransferKind = .download) -> Transfer {
         var generator = CountingGenerator()
         var transfer = Transfer(
@@ -50,7 +50,7 @@ struct TransferTests {
         return transfer
     }
 
-    /// What every event does in every state: its action, and the state after it.
+    /// Checks the action of every event in every state, and the state after it.
     @Test("Every event in every state", arguments: TransferState.allCases)
     func table(_ state: TransferState) {
         var generator = CountingGenerator()

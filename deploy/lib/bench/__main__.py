@@ -28,7 +28,7 @@ from bench.tables import Table
 FIGURES = ".build/bench.json"
 
 
-# What a device may take, in bytes.
+# The maximum memory for each device, in bytes.
 REGISTERED_BYTES_TARGET, PENDING_BYTES_TARGET = 300, 600
 
 
@@ -108,7 +108,7 @@ def measured_before(here: dict) -> dict:
 
 
 def main() -> int:
-    # An end from outside shall leave nothing behind, either: no process, no mount.
+    # Being stopped from outside must not leave any process or mount behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parsed()
     if options.write_page:
@@ -136,7 +136,7 @@ def main() -> int:
                 passed += table.passed
             with open(FIGURES, "w", encoding="utf-8") as file:
                 json.dump(results, file, indent=2)
-    # On a virtual machine others may have had the cores meanwhile, which shows in times more than in CPU.
+    # On a virtual machine, other machines may have used the cores. This affects times more than CPU.
     print(f"\nstolen by other virtual machines: {ticks.share('stolen'):.1%} of the cores' time")
     print(f"the figures are in {FIGURES}")
     if passed:

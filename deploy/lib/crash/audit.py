@@ -58,7 +58,7 @@ class Audit:
                 self.verdicts.check(name, wake.outcome in ("lost", "expired", "forgotten"), f"{what} is {wake.outcome}")
             else:
                 self.verdicts.check(name, wake.outcome is not None, f"wake {wake.id} has no outcome")
-        # A result that was answered is remembered: the same again is answered the same.
+        # An answered result is remembered: the same result gets the same answer again.
         name = "results that were answered 204 are answered 204 again"
         answered = [wake for wake in self.ledger.wakes.values() if wake.posted and wake.outcome == wake.posted]
         for wake in answered[-8:]:
@@ -95,7 +95,7 @@ class Audit:
         ledger.missing += max(0, least - accepted)
         fault = imbalance(stats)
         self.verdicts.check("the books balance in every answer", fault is None, fault or "")
-        # From here on the unanswered are known, and the next comparison is as sharp as the first.
+        # From here on, the state of unanswered pushes is known, so the next comparison is as strict as the first.
         ledger.accepted[topic], ledger.perhaps[topic] = accepted, 0
 
     def kept_totals(self, stats: dict, explained: list[dict]) -> None:

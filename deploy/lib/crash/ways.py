@@ -14,7 +14,7 @@ LISTED = "a device's list of pushes tells the same"
 NAMES = (TOLD, RIGHT, BALANCED, LISTED)
 
 ENDS = ("completed", "noWake", "coalesced", "discarded")
-# How many of the pushes whose end was told before are asked for again.
+# The number of pushes with a known end that are looked up again.
 AGAIN_MAX = 2000
 
 
@@ -32,7 +32,7 @@ class Ways:
         before = await self.statistics()
         asked, self.ledger.open_pushes = self.ledger.open_pushes, []
         await self.ask(asked)
-        # What was missed once is not counted again.
+        # A push that was missing once is not counted again.
         again = [push for push in self.ledger.ended_pushes if push.is_told]
         if self.again_max is not None and len(again) > self.again_max:
             again = random.Random(len(again)).sample(again, self.again_max)
@@ -63,7 +63,7 @@ class Ways:
         answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
         for push, (status, way) in zip(pushes, answers, strict=True):
             if status != 200:
-                # Nobody sends one again that was left without an answer, so what is unknown now was not accepted.
+                # A push without an answer is never sent again. If it is unknown now, it was not accepted.
                 if push.disposition is not None or push.is_told:
                     self.untold(push, status)
                 continue
@@ -191,7 +191,7 @@ def wakes_fault(wakes: list[Wake], way: dict) -> str | None:
     outcomes = collections.Counter(wake.outcome for wake in wakes if wake.outcome not in (None, "forgotten"))
     if outcomes - results:
         return f"workers got {dict(outcomes - results)}, too"
-    # Only workers give results, and each that was answered stands in the ledger; the others end without them.
+    # Only workers send results, and the ledger contains every answered result. The other ends have no worker.
     unheard = {name: count for name, count in (results - outcomes).items() if name in RESULTS}
     if unheard and all(wake.outcome not in (None, "forgotten") for wake in wakes):
         return f"no worker sent {unheard}"

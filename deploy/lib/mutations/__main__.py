@@ -68,7 +68,7 @@ def plant(workshop: Workshop, mutations: list[Mutation]) -> int:
 
 
 def main() -> int:
-    # An end from outside takes out what is planted, too.
+    # Being stopped from outside also removes the planted faults.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/mutations", allow_abbrev=False)
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="how a name begins")
@@ -91,7 +91,7 @@ def main() -> int:
     if options.check:
         print(f"{len(mutations)} of {len(mutations)} are found in the sources")
         return 0
-    # Colours would stand between the words that are looked for.
+    # Colour codes would interrupt the text that is searched for.
     os.environ["NO_COLOR"] = "1"
     workshop = Workshop(root, options.folder or root / ".build/mutations", options.jobs, options.test_seconds)
     workshop.copy()

@@ -21,7 +21,7 @@ SECTOR = 512
 LOG_HEADER, FRAME_HEADER = 32, 24
 FRAME = FRAME_HEADER + PAGE
 JOURNAL = "journal.sqlite"
-# Where a damage is made, in this many of the cases: most often where the pushes are.
+# The files to damage, with their weights. The files with the pushes are damaged most often.
 WEIGHTS = {JOURNAL: 6, f"{JOURNAL}-wal": 8, "history.sqlite": 2, "history.sqlite-wal": 2}
 
 
@@ -52,7 +52,7 @@ class Place:
         return sorted(name for name in names if not name.endswith("-shm"))
 
 
-# Each takes the place and a file's name, makes the damage, and says what was done.
+# Each function damages the file with this name in a place, and returns a description.
 Damage = Callable[[Place, str], str]
 
 
@@ -312,7 +312,7 @@ def run_statement(place: Place, name: str) -> str:
         database.commit()
         before = {each: bytes(place.read(each)) for each in files if os.path.exists(place.path(each))}
     finally:
-        # Which folds the log in.
+        # Closing merges the log into the database.
         database.close()
     if not is_folded:
         for each, content in before.items():
@@ -348,7 +348,7 @@ OF_LOGS: tuple[Damage, ...] = (
     take_out_frame,
 )  # fmt: skip
 OF_DATABASES: tuple[Damage, ...] = (change_leaf, delete_database, link_database, link_and_damage_log)
-# The page behind the first is the root of the rows.
+# The second page is the root of the rows.
 OF_JOURNALS: tuple[Damage, ...] = (
     empty_root, partial(move_page, is_swap=True, one=1), run_statement, put_older_pair
 )  # fmt: skip

@@ -22,7 +22,7 @@ from soak import transfers
 
 NOBODY = 65_534
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-# Nothing more can be written, as on a full disk; that can be taken back.
+# The limits for a full disk: nothing more can be written until they are reset.
 FULL = (1, resource.RLIM_INFINITY)
 
 
@@ -120,7 +120,7 @@ def has_unread(follower: socket.socket, event: str) -> None:
     waiting.until(lambda: f"event: {event}".encode() in follower.recv(65536, socket.MSG_PEEK))
 
 
-# Downloads: the name of each, its path and options, and fields of the transfer when it has ended.
+# Downloads: for each one, its name, its path and options, and the fields of the ended transfer.
 ENDS = (
     ("a lying length fails", "/entity/5000/d?lie=7", {}, {"reason": "WrongLength"}),
     ("a wrong checksum fails", "/entity/5000/e", {"sha256": "0" * 64}, {"reason": "BadChecksum"}),
@@ -180,7 +180,7 @@ def servers(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts) as scene, RawServer() as raw, RawServer() as other:
 
         def mixed(fields: dict[str, str]) -> list[str]:
-            # Knows ranges, and not If-Range; what is there is another after the first answer, of the same length.
+            # Supports ranges, but not If-Range. After the first answer, the entity changes and keeps its length.
             if "range" in fields:
                 first = int(fields["range"].split("=")[1].split("-")[0])
                 part = f"Content-Range: bytes {first}-49999/50000"
@@ -240,7 +240,7 @@ def states(program: str, verdicts: Verdicts) -> None:
         allowed = sorted((connection.getresponse().getheader("allow") or "").split(", "))
         verdicts.equal("a 405 names what is allowed", "the methods", allowed, ["DELETE", "GET", "PUT"])
         connection.close()
-        # Every request is answered, with the data or with the reason why there is none.
+        # Every request gets an answer, with the data or with the reason for its absence.
         scene.limit(FULL)
         scene.agent.ask("PUT", "/v1/sessions/t", {})
         for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
@@ -275,7 +275,7 @@ def readers(program: str, verdicts: Verdicts) -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(scene.download, [missing] * 200))
         scene.agent.wait_until_ended("s")
-        # What is written next finds that it has read nothing.
+        # The next write finds that the follower has read nothing.
         scene.comes(
             "who does not read is left",
             lambda: scene.figure("listeners") == 0 or scene.ended(scene.download("/entity/1/b")) is None,
@@ -283,7 +283,7 @@ def readers(program: str, verdicts: Verdicts) -> None:
         scene.comes("who did not read is woken", lambda: scene.gateway.events)
         idle.close()
         with ThreadPoolExecutor(8) as pool:
-            # A control character takes six in JSON: more than the 8 MiB of a page.
+            # A control character takes six bytes in JSON, so this is more than the 8 MiB of a page.
             list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 1600))
         seen: list[str] = []
         pages, after = 0, ""
@@ -323,7 +323,8 @@ def space(program: str, verdicts: Verdicts) -> None:
         scene.ends("a download that fits continues", "/entity/1000000/d", state="finished")
     with Scene(program, verdicts) as scene:
         scene.limit(FULL)
-        # The first finds out, the second is refused at once; neither waits for space, and neither is done later.
+        # The first request detects the full disk, and the second is refused immediately. Neither waits for space or is
+        # done later.
         body = {"kind": "download", "url": scene.server.base + "/entity/10/d"}
         for _ in range(2):
             name = "what cannot be stored is refused"
@@ -364,7 +365,7 @@ def callers(program: str, verdicts: Verdicts) -> None:
         )  # fmt: skip
         refused = " 403 " in asked.stdout.split("\r\n")[0] + " "
         verdicts.check("another user's caller is refused", refused, f"{asked.stdout} {asked.stderr}")
-        # Lines are written by a thread of their own.
+        # A separate thread writes the lines.
         scene.comes("another user's caller is logged", lambda: f"callerRefused user={NOBODY}" in scene.agent.errors())
 
 
@@ -380,7 +381,7 @@ def followers(program: str, verdicts: Verdicts) -> None:
         events.pop().close()
         scene.comes("who leaves makes room", lambda: scene.figure("listeners") == 2)
         events.append(Events(scene))
-        # Connections that ask once and stay.
+        # Connections that send one request and stay open.
         held, status = [], 200
         while status == 200 and len(held) < 2000:
             connection = UnixConnection(scene.agent.socket_path)
@@ -553,7 +554,7 @@ def many(program: str, verdicts: Verdicts, count: int) -> None:
         resident = processes.resident_bytes(scene.agent.pid)
         compare("many are there again")
         verdicts.note("many are there again", f"{seconds:.2f} s to start, {resident / 1e6:.0f} MB")
-        # A sanitizer takes a multiple of the memory of a program.
+        # A sanitizer multiplies the memory of a program.
         factor = 3 if {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys() else 1
         verdicts.check("they take little memory", resident < factor * (50e6 + count * 700), f"{resident} bytes")
         scene.ends("one that may begin does not wait for them", "/entity/10/b", state="finished")

@@ -83,6 +83,10 @@ struct DeviceContractTests {
             throw RigFailure("a report is answered \(contract.answer(3))")
         }
         #expect(!conditions.network && conditions.batteryLevel == 1, "what was not reported stays")
+        contract.ask { $0.readConditions(30, 1) }
+        guard case .conditions(conditions) = contract.outcome(30) else {
+            throw RigFailure("conditions are read as \(contract.answer(30))")
+        }
         contract.ask { $0.push(4, 1) }
         #expect(contract.reply(4)?.hold == "network" && contract.wakes.isEmpty)
         #expect(try contract.books().held[.network] == 1)
@@ -178,9 +182,11 @@ struct DeviceContractTests {
             $0.simulateExpiration(46, 1, of: "refresh")
             $0.progress(47, wake, 1)
             $0.release(48, wake)
+            $0.readConditions(49, 1)
         }
         #expect((40...46).map { contract.answer($0) } == Array(repeating: "404 UnknownDevice", count: 7))
         #expect((47...48).map { contract.answer($0) } == ["404 UnknownWake", "404 UnknownWake"])
+        #expect(contract.answer(49) == "404 UnknownDevice")
         let topics = contract.text(21)
         #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
         #expect(try contract.books().inFlight == 1, "nothing has happened to it")

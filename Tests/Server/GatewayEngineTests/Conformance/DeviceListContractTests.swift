@@ -339,12 +339,35 @@ struct PushListContractTests {
         for (place, line) in lines.enumerated() {
             let word = String(line.dropFirst(2))
             #expect(PushQuestion.outcomes.contains(word))
-            #expect(try self.list(contract, 200 + place * 100) { ($0.outcome, $0.limit) = (word, 1) } == [line])
+            #expect(try self.list(contract, 200 + place * 100) { ($0.outcomes, $0.limit) = ([word], 1) } == [line])
         }
         let wake = try contract.lastWake()
         contract.ask { $0.report(41, wake.id, .newData) }
-        #expect(try self.list(contract, 900) { $0.outcome = "completed" } == ["1 completed"])
-        #expect(try self.list(contract, 1000) { $0.outcome = "exhausted" } == [])
+        #expect(try self.list(contract, 900) { $0.outcomes = ["completed"] } == ["1 completed"])
+        #expect(try self.list(contract, 1000) { $0.outcomes = ["exhausted"] } == [])
+        let two: Set = ["completed", "noWake"]
+        #expect(try self.list(contract, 1100) { $0.outcomes = two } == ["3 noWake", "1 completed"])
+    }
+
+    @Test("A push is listed as lost whatever became of it after a wake of it was", arguments: EngineKind.all)
+    func lost(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1, slots: 1)
+            $0.register(11, 1)
+            $0.register(12, 2)
+            $0.push(30, 1)
+        }
+        #expect(try self.list(contract, 100) { $0.outcomes = ["lost"] } == [])
+        contract.ask { $0.endStream(1) }
+        #expect(try self.list(contract, 200) { $0.outcomes = ["lost"] } == ["1 pending"])
+        contract.ask { $0.subscribe(2, slots: 1) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(41, wake.id, .newData) }
+        contract.ask { $0.push(31, 2) }
+        #expect(try self.list(contract, 300) { $0.outcomes = ["lost", "inFlight"] } == ["2 inFlight", "1 completed"])
+        #expect(contract.member(300, "pushes", "0", "lost") == "0")
+        #expect(contract.member(300, "pushes", "1", "lost") == "1")
     }
 
     @Test("A list position reads back as written, and malformed positions are refused")

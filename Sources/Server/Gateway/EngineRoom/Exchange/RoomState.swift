@@ -10,6 +10,8 @@ package final class RoomState {
     /// The last reported state of each webhook, by topic.
     var webhooks: [String: WebhookStatus] = [:]
     package var isDraining = false
+    /// The counters of the last day.
+    var recent = RecentCounts()
 
     init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
         self.records = records
