@@ -30,7 +30,7 @@ struct PlantedFaultTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
         #expect(ended.status == 1)
-        #expect(ended.output.contains("policy.interval: there is no Sources/"))
+        #expect(ended.output.contains("policy.interval: no Sources/"))
     }
 
     @Test("Every fault is found when files have moved, types have other names, and lines are indented otherwise")

@@ -178,7 +178,7 @@ class Scene:
         freed = time.monotonic()
         if not node.is_running():
             await asyncio.to_thread(node.start)
-        self.verdicts.note("a full disk is met", f"the server {'went on' if node.is_running() else 'ended'}")
+        self.verdicts.note("a full disk is met", f"the server {'kept running' if node.is_running() else 'ended'}")
         await self.outage("a full disk, from the moment there is room", freed)
         self.outages["a full disk, from the beginning"] = [freed - since + self.outages[
             "a full disk, from the moment there is room"][-1]]  # fmt: skip
