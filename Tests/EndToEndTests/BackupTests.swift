@@ -88,7 +88,7 @@ struct BackupTests {
         #expect(try restored.ask(.edge, "GET", path, token: bad).reason == "RevokedToken")
     }
 
-    @Test("A key that cannot be copied ends the backup, which is then not there")
+    @Test("A key that cannot be copied ends the backup, and no backup remains")
     func unreadableKey() throws {
         let gateway = try ServedGateway()
         _ = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -139,7 +139,7 @@ struct BackupTests {
         #expect(try again.ask(.edge, "GET", path).reason == "BadQuery")
     }
 
-    @Test("What a copy left that was killed goes with the next start and the next copy, and nothing else does")
+    @Test("The next start and the next copy remove the leftovers of a killed copy, and no other file")
     func leftovers() throws {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGTERM)
@@ -163,7 +163,7 @@ struct BackupTests {
         #expect(try names() == (kept + ["one"]).sorted())
     }
 
-    @Test("A name that is taken is 409, one that is none is 400, and nothing is left of it")
+    @Test("An existing name is answered 409 and an invalid one 400, and neither leaves a file")
     func names() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()

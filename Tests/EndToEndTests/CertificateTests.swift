@@ -166,7 +166,7 @@ struct CertificateTests {
         }
     }
 
-    @Test("A revocation ends open connections, and a bad list changes nothing until a good one is there")
+    @Test("A revocation ends open connections, and an invalid list changes nothing until a valid one replaces it")
     func revocation() throws {
         let list = self.authority.folder.appendingPathComponent("list.pem")
         try self.authority.revocations().write(to: list)
@@ -204,7 +204,7 @@ struct CertificateTests {
         #expect(try connection.line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
     }
 
-    @Test("Another authority in the file takes the place of the one that is not there any more")
+    @Test("A new authority in the file replaces the old one")
     func authorities() throws {
         let other = try TestAuthority("Next")
         let gateway = try self.gateway()

@@ -26,7 +26,7 @@ struct DashboardTests {
         let scenes: [String]
     }
 
-    @Test("It shows a gateway at work in light, in dark and on a phone, without a fault of accessibility")
+    @Test("The dashboard shows a working gateway in light, dark and on a phone, without accessibility faults")
     func look() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -43,7 +43,7 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
-    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
+    @Test("The dashboard shows tasks with their reasons, launches, expires and cancels them, and escapes their texts")
     func tasks() throws {
         let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)
@@ -202,7 +202,7 @@ struct DashboardTests {
         try self.play(["empty"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says what the gateway was started without")
+    @Test("The dashboard shows the loss with which the gateway was started")
     func loss() throws {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGKILL)

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What became of a push", .serialized, .timeLimit(.minutes(15)))
+@Suite("The end of a push", .serialized, .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
     private let topic = "com.example.log"
     private let token = String(repeating: "10ad", count: 16)

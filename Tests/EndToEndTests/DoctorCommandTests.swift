@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("wakegate doctor, and the route behind it", .serialized, .timeLimit(.minutes(15)))
+@Suite("wakegate doctor and its route", .serialized, .timeLimit(.minutes(15)))
 struct DoctorCommandTests {
     private let token = String(repeating: "d0", count: 32)
     private let topic = "com.example.doctor"

@@ -51,7 +51,7 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("A client that takes nothing behind GOAWAY, and asks on a fresh connection, gets its answer whole")
+    @Test("A client that stops at GOAWAY and asks on a new connection gets its complete answer")
     func answerBeforeGoAway() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
         let worker = try gateway.curlWorker(topic: self.topic)

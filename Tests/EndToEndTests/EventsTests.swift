@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Those who follow what happens at a gateway", .serialized, .timeLimit(.minutes(15)))
+@Suite("Followers of events", .serialized, .timeLimit(.minutes(15)))
 struct EventsTests {
     private let topic = "com.example.events"
     private let token = String(repeating: "0ddba11e", count: 8)
@@ -61,7 +61,7 @@ struct EventsTests {
         follower.send(SIGKILL)
     }
 
-    @Test("A gateway that shuts down ends the streams, and waits neither for those who follow nor for who watches")
+    @Test("A gateway that shuts down ends the streams, and does not wait for followers and viewers")
     func shutdown() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
         let streams = try ["events", "live"].flatMap { name in
@@ -156,7 +156,7 @@ struct EventsTests {
     }
 }
 
-@Suite("Those who watch a gateway", .serialized, .timeLimit(.minutes(15)))
+@Suite("Viewers of a gateway", .serialized, .timeLimit(.minutes(15)))
 struct LiveTests {
     private let topic = "com.example.live"
     private let token = String(repeating: "11fe", count: 16)
@@ -185,7 +185,7 @@ struct LiveTests {
     }
 
     @Test(
-        "Over both HTTP versions they hear once a second what is pushed, who waits and who works",
+        "Live statistics arrive once a second over both HTTP versions",
         arguments: ["--http1.1", "--http2-prior-knowledge"]
     )
     func live(version: String) throws {

@@ -190,7 +190,7 @@ struct FaultModeTests {
         #expect(try faulty.gateway.process.finish().status == 0)
     }
 
-    @Test("A stream limit drops with a rejection and rises with the next success, as openradar 27870881 tells")
+    @Test("A stream limit drops with a rejection and rises with the next success, as in openradar 27870881")
     func streamLimit() throws {
         let faulty = try FaultyGateway(
             "{ when: { every: 3 }, then: { reason: 'BadDeviceToken', streamLimit: { limit: 1, until: 'success' } } }"

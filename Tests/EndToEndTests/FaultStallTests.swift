@@ -20,7 +20,7 @@ struct FaultStallTests {
         }.count
     }
 
-    @Test("What the window does not let pass is held back until the rules are cleared, and then taken")
+    @Test("A body beyond the window is held back until the rules are cleared, and then accepted")
     func untilCleared() throws {
         let faulty = try FaultyGateway("{ id: 'stall', when: { nth: 1 }, then: { streamWindow: 10 } }")
         let client = try self.client(faulty, "wait")
@@ -95,7 +95,7 @@ struct FaultStallTests {
     }
 }
 
-@Suite("What real clients of APNs make of faults", .serialized, .timeLimit(.minutes(15)))
+@Suite("Real clients of APNs under faults", .serialized, .timeLimit(.minutes(15)))
 struct FaultClientTests {
     /// Returns what a client reports to its caller for each of its pushes.
     private func play(_ client: ProviderClient, _ faulty: FaultyGateway, pushes: Int) throws -> [[String: Int]] {

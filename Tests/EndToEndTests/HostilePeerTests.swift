@@ -37,7 +37,7 @@ struct HostilePeerTests {
         #expect(try worker.process.finish().status == 0)
     }
 
-    @Test("A command of a wake with numbers of any size is run, and its result told")
+    @Test("A command of a wake with numbers of any size is run, and its result reported")
     func command() throws {
         let peer = try ScriptedGateway()
         let worker = try ChildProcess(

@@ -20,7 +20,7 @@ struct LogOutputTests {
         case fullDisk
     }
 
-    @Test("Whatever becomes of standard error, pushes are taken, reloads are answered, and it ends as it should")
+    @Test("A stuck, closed or full standard error delays neither pushes nor reloads nor the end")
     func reader() throws {
         for reader in Reader.allCases {
             let launcher =
@@ -116,7 +116,7 @@ struct LostOutputTests {
         return try ChildProcess.run("bash", arguments, folder: gateway.folder)
     }
 
-    @Test("They say that what they had to show is lost, and end with 1", arguments: [">/dev/full", ">&-"])
+    @Test("A command reports lost output and ends with 1", arguments: [">/dev/full", ">&-"])
     func lost(redirection: String) throws {
         let gateway = try RunningGateway()
         let state = gateway.folder.appendingPathComponent(".wakegate").path

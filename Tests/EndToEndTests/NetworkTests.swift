@@ -17,7 +17,7 @@ struct NetworkTests {
 
     private func port(_ address: String) -> String { String(address.split(separator: ":").last ?? "") }
 
-    @Test("Who is of a named network may do everything, by a name that such a network has, and others are refused")
+    @Test("Clients of a named network may do everything, by a suitable host name, and others are refused")
     func named() throws {
         let gateway = try RunningGateway(["--network", "127.0.0.2"], edge: "0.0.0.0:0", admin: "0.0.0.0:0")
         let admin = "http://127.0.0.1:\(self.port(gateway.admin))"

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What an operator and a careful provider may ask", .serialized, .timeLimit(.minutes(15)))
+@Suite("Questions of operators and careful providers", .serialized, .timeLimit(.minutes(15)))
 struct OperatorTests {
     private let topic = "com.example.operator"
     private let token = String(repeating: "0be5", count: 16)
@@ -192,7 +192,7 @@ struct PauseTests {
     }
 }
 
-@Suite("What if the policy were another", .serialized, .timeLimit(.minutes(15)))
+@Suite("What-if: replaying pushes under another policy", .serialized, .timeLimit(.minutes(15)))
 struct WhatIfTests {
     private let topic = "com.example.what.if"
     private let token = String(repeating: "0f1f", count: 16)

@@ -337,7 +337,7 @@ struct AppleStreamLimitTests {
         )
     }
 
-    @Test("Who shows a client certificate has a thousand from the start")
+    @Test("With a client certificate the limit is a thousand streams from the start")
     func certificate() throws {
         let gateway = try RunningGateway(Self.demand + ["--set", "tls.clientCA=.wakegate/ca.pem"])
         let certificate = gateway.folder.appendingPathComponent(".wakegate/provider.pem").path

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Runs the blocks that a reader pastes, unchanged, in a separate network namespace where every port is free.
-@Suite("What the pages show is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("Blocks of the pages", .serialized, .timeLimit(.minutes(15)))
 struct PageTests {
     private static let articles = "Sources/Server/Gateway/Gateway.docc"
 

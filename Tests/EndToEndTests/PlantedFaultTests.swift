@@ -53,7 +53,7 @@ struct PlantedFaultTests {
     }
 }
 
-@Suite("The threat model names tests that are there", .timeLimit(.minutes(15)))
+@Suite("The threat model names existing tests", .timeLimit(.minutes(15)))
 struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {

@@ -65,7 +65,7 @@ struct ReloadTests {
         #expect(try gateway.answer().keys("changed") == ["policy.dailyLaunches"])
     }
 
-    @Test("What needs a restart is named each time and keeps nothing else back; what the command line says wins")
+    @Test("Settings that need a restart are named each time and block no others; the command line wins")
     func restart() throws {
         let gateway = try ReloadingGateway(Self.open + ["--set", "policy.dailyLaunches=50"])
         try gateway.write([
@@ -95,7 +95,7 @@ struct ReloadTests {
         #expect(try gateway.reload().output == "nothing has changed\nlaunch policy: version 1\n")
     }
 
-    @Test("New handshakes show the new certificate, and connections that are there stay")
+    @Test("New handshakes use the new certificate, and existing connections stay")
     func certificate() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)

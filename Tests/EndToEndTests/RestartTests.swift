@@ -77,7 +77,7 @@ struct RestartFilesTests {
         #expect(errors.contains("warning history") && errors.contains("what happened before"), "\(errors)")
     }
 
-    @Test("The history outlives the process with its key; without it, it is set aside with a warning, and begins anew")
+    @Test("The history survives a restart with its key; without it, it is set aside with a warning, and started over")
     func historyKey() throws {
         let folder = try RestartFolder()
         let first = try folder.start()

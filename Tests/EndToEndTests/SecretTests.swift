@@ -6,7 +6,7 @@ import WakeGateTestKit
 @Suite("Nothing secret is written", .serialized, .timeLimit(.minutes(15)))
 struct SecretTests {
     @Test(
-        "No token, key or payload is in any log, whatever goes right or wrong",
+        "No token, key or payload is in any log, in success and failure",
         arguments: ["debug", "info", "warning", "error"],
         ["text", "json"]
     )

@@ -96,7 +96,7 @@ struct ServeTests {
     }
 }
 
-@Suite("What the system does not give a gateway, or takes away", .serialized, .timeLimit(.minutes(15)))
+@Suite("Missing system resources", .serialized, .timeLimit(.minutes(15)))
 struct ProcessLimitTests {
     private let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
 

@@ -33,7 +33,7 @@ struct TaskCrashTests {
         }
     }
 
-    @Test("Each of a hundred runs again from what it told last, ends once, and the books balance")
+    @Test("Each of a hundred tasks resumes from its last progress, ends once, and the counters balance")
     func hundred() throws {
         let folder = try RestartFolder()
         let first = try folder.start(self.options)

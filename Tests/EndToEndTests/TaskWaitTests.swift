@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("Continued tasks in a terminal, and who waits for one", .serialized, .timeLimit(.minutes(15)))
+@Suite("Continued tasks in a terminal", .serialized, .timeLimit(.minutes(15)))
 struct TaskWaitTests {
     private let topic = "com.example.tasks"
     private let export = "com.example.tasks.export"
@@ -69,7 +69,7 @@ struct TaskWaitTests {
     }
 
     @Test(
-        "On a terminal there are bars, live, which follow its size; Control-C ends the view, and cancels who waits",
+        "A terminal shows live bars that follow its size; Control-C ends the view, and cancels a waited-for task",
         arguments: ["watch", "wait", "cancel"]
     )
     func terminal(scene: String) throws {
@@ -93,7 +93,7 @@ struct TaskWaitTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Who waits has each step as a line, and the exit status of the task", arguments: Store.allCases)
+    @Test("task submit --wait prints each step as a line, and exits with the task's status", arguments: Store.allCases)
     func lines(store: Store) throws {
         let gateway = try self.gateway(store)
         let wait = try self.submit(gateway, self.export, "--title", "Export")

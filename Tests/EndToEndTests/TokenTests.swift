@@ -217,7 +217,7 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("What is asked for in the wrong way is refused with what to write")
+    @Test("A wrong command line is refused with what to write")
     func usage() throws {
         let folder = try RestartFolder()
         for (words, status, message) in [

@@ -307,7 +307,7 @@ struct TransferServiceTests {
         #expect(try agent.finish().status == 0)
     }
 
-    @Test("It serves on the socket it was given, and says that it is ready, alive and that it stops")
+    @Test("The agent serves on the passed socket, and notifies that it is ready, alive and stopping")
     func service() throws {
         let socket = self.path("passed.sock")
         let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]

@@ -204,7 +204,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
     }
 
-    @Test("A server without ranges begins anew, and the file is whole")
+    @Test("A server without ranges causes a new download, and the file is complete")
     func withoutRanges() throws {
         let content = TransferServer.content(600_000, seed: 6)
         try self.server.put("film", content)
@@ -217,7 +217,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().map(\.status) == [200, 200])
     }
 
-    @Test("Corrupted bytes are caught where the SHA-256 was given, and no file is there")
+    @Test("Corrupted bytes are detected with a SHA-256, and no file is created")
     func corrupted() throws {
         let sum = try self.server.put("film", TransferServer.content(300_000, seed: 7))
         let agent = try RunningTransferAgent()
@@ -493,7 +493,7 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Followers
 
-    @Test("A stream of events too many of one user is refused with the limit's name, and who leaves makes room")
+    @Test("A user's excess event stream is refused with the limit's name, and an ended one frees a place")
     func followers() throws {
         let agent = try RunningTransferAgent(nil, ["--set", "limits.followers=2"])
         #expect(try agent.transfer("session", Self.session).status == 0)

@@ -100,7 +100,7 @@ struct WatchTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A gateway that is not there, or refuses, is said at once, with what to do")
+    @Test("A missing or refusing gateway is reported immediately, with what to do")
     func refused() throws {
         let absent = try ChildProcess.run(
             RunningGateway.program,

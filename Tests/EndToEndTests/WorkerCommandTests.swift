@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What becomes of a worker's commands", .serialized, .timeLimit(.minutes(15)))
+@Suite("The life of a worker's commands", .serialized, .timeLimit(.minutes(15)))
 struct WorkerCommandTests {
     private let topic = "com.example.processes"
     private let token = String(repeating: "9c", count: 32)
@@ -83,7 +83,7 @@ struct WorkerCommandTests {
         try worker.says("has ended (deadline): it brought no result before its deadline; its command is stopped")
     }
 
-    @Test("What a command leaves running when it ends is killed, and its result counts")
+    @Test("Processes that a command leaves behind are killed, and its result counts")
     func leftBehind() throws {
         let gateway = try RunningGateway()
         let worker = try WorkerProcess(gateway, topic: self.topic, script: "tail -f /dev/null & echo $$")
@@ -243,7 +243,7 @@ struct WorkerCommandTests {
     }
 }
 
-@Suite("What a worker's commands read and write", .serialized, .timeLimit(.minutes(15)))
+@Suite("Input and output of a worker's commands", .serialized, .timeLimit(.minutes(15)))
 struct WorkerOutputTests {
     private let topic = "com.example.output"
     private let token = String(repeating: "07", count: 32)

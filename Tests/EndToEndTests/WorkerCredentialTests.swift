@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("How workers show who they are", .serialized, .timeLimit(.minutes(15)))
+@Suite("Credentials of workers", .serialized, .timeLimit(.minutes(15)))
 struct WorkerCredentialTests {
     private let device = String(repeating: "c4ed", count: 16)
 
@@ -27,7 +27,7 @@ struct WorkerCredentialTests {
         try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
     }
 
-    @Test("A token in a file is read anew: the stream of one that expires comes back with the one that replaced it")
+    @Test("A token file is read again: a stream whose token expires continues with the new token")
     func tokenFile() throws {
         let gateway = try ServedGateway()
         try self.register(gateway)

@@ -242,7 +242,7 @@ struct WorkerSDKTests {
         #expect(stats.integer("pushes", "completed") == 1)
     }
 
-    @Test("A gateway that is not trusted, or is none, is an error that names the remedy")
+    @Test("An untrusted or wrong gateway is an error that names the remedy")
     func refused() throws {
         let gateway = try RunningGateway()
         let untrusted = try SDKWorker("https://\(gateway.edge)", authority: nil)

@@ -116,7 +116,7 @@ struct WorkerStopTests {
         #expect(peer.process.isRunning)
     }
 
-    @Test("A worker that cannot tell its gateway that it stops, as its token is being written, does so once it can")
+    @Test("A worker that cannot report its stop while its token is rewritten reports it once it can")
     func drainWithoutToken() throws {
         let peer = try ScriptedGateway()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-token-\(UUID())")

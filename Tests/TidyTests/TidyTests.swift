@@ -64,7 +64,7 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test("Every file and function of the way of a push is there, and the page's figures are those of its rows")
+    @Test("Every file and function on the push path page exists, and the page's figures match its rows")
     func wayOfAPush() throws {
         let text = try Repository.text(of: WayOfAPush.page)
         #expect(WayOfAPush.steps(in: text).count > 100, "the tidy test must see the page's rows")

@@ -181,7 +181,7 @@ struct AddressTests {
     }
 
     @Test(
-        "Off loopback the server must prove who it is",
+        "A server that is not on loopback must prove its identity",
         arguments: [
             "postgresql://db1/wakes", "postgresql://db1/wakes?sslmode=require", "postgresql://10.0.0.1/wakes",
             "postgresql://localhost,db2/wakes", "postgresql://localhost/wakes?hostaddr=10.0.0.1",

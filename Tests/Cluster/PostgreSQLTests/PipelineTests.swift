@@ -19,7 +19,7 @@ struct PipelineTests {
         #expect(outcome.results.map { $0.int64(0, 0) } == (0..<200).map(Int64.init))
     }
 
-    @Test("A failure has what is behind it passed over, and nothing before it happens")
+    @Test("After a failure the rest of the run is skipped, and its earlier statements are rolled back")
     func failure() throws {
         let link = try LinkUnderTest.connected(self.database)
         #expect(link.run { $0.query("CREATE TABLE t (x int PRIMARY KEY)") }.isSynced)
@@ -116,7 +116,7 @@ struct PipelineTests {
         #expect(link.run { $0.query("SHOW application_name") }.results.first?.text(0, 0) == "test")
     }
 
-    @Test("What is notified arrives, with its sender")
+    @Test("A notification arrives with its sender")
     func notifications() throws {
         let (listener, sender) = (
             try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)

@@ -2,7 +2,7 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-@Suite("What a server refuses")
+@Suite("Refusals of a server")
 struct RefusalTests {
     private let database: String
 
@@ -86,7 +86,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "What is not there or not allowed",
+        "Missing objects and invalid calls have their error kinds",
         arguments: [
             ("SELECT * FROM nothing", PostgresError.Kind.wrongSchema), ("SELECT missing", .wrongSchema),
             ("SELECT", .client), ("SELECT nowhere()", .wrongSchema), ("SELECT pg_sleep('x')", .other),

@@ -18,7 +18,7 @@ struct RoundTripTests {
         return try self.client.query("SELECT $1::\(type), $1::\(type)::text, pg_typeof($1)::text", parameters)
     }
 
-    @Test("Whole numbers", arguments: [0, 1, -1, Int64.max, .min, 0x0102_0304_0506_0708])
+    @Test("Integers of each size", arguments: [0, 1, -1, Int64.max, .min, 0x0102_0304_0506_0708])
     func integers(value: Int64) throws {
         #expect(try self.back("int8") { $0.append(value) }.int64(0, 0) == value)
         #expect(try self.back("int8") { $0.append(value) }.text(0, 1) == "\(value)")
@@ -198,7 +198,7 @@ struct ArrayFormTests {
         words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * UInt32($0))) } }
     }
 
-    @Test("An array is its dimensions, its type, its count, and each element behind its length")
+    @Test("An array consists of its dimensions, type, count, and elements with their lengths")
     func form() {
         var array = PostgresArray(.int4)
         array.append(Int32(7))
@@ -226,7 +226,7 @@ struct ArrayFormTests {
         #expect(array.count == 0)
     }
 
-    @Test("What is written is read")
+    @Test("A written array is read back")
     func read() {
         var array = PostgresArray(.text)
         array.append("a")

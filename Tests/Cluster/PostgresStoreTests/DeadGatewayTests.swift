@@ -69,7 +69,7 @@ struct DeadGatewayTests {
     /// Returns refused pushes with one reason, in the format that gateways write.
     private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
 
-    @Test("What dead gateways refused is counted once, in one row for all of them")
+    @Test("Refused pushes of dead gateways are counted once, in one common row")
     func refusals() throws {
         let survivor = try StoreRig(self.address)
         for count: UInt8 in [2, 3] {

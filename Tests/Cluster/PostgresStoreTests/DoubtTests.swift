@@ -129,7 +129,7 @@ struct WaitingStandbyTests {
         try self.server.reload()
     }
 
-    @Test("A topic and a value that wait for a standby do not end the gateway's number, and are there when it is back")
+    @Test("A topic and a value that wait for a standby do not detach the gateway, and are stored when it is back")
     func sharing() throws {
         let rig = try StoreRig(self.address)
         try self.set("synchronous_standby_names", "nobody")
@@ -156,7 +156,7 @@ struct WaitingStandbyTests {
         rig.stop()
     }
 
-    @Test("A weak synchronous_commit is overridden and told, also when it is set later", arguments: ["off", "local"])
+    @Test("A weak synchronous_commit is overridden with a warning, even when set later", arguments: ["off", "local"])
     func durability(weak: String) throws {
         try self.server.query("ALTER ROLE postgres SET synchronous_commit = \(weak)")
         let rig = try StoreRig(self.address)

@@ -238,7 +238,7 @@ struct HistoryTablesTests {
         #expect(events[Self.device]?.count == 10)
     }
 
-    @Test("Of bundles that are too old, or too many, the oldest go")
+    @Test("The oldest bundles are removed when they are too old, or too many")
     func bundlesTidied() throws {
         try self.writeBursts()
         // The log depends on the server's own row counts.
@@ -386,7 +386,7 @@ struct HistoryTablesTests {
     /// times as high.
     private static let lookedAtMax: Int64 = 60
 
-    @Test("What is too old goes, and no more than that")
+    @Test("Only events older than the limit are removed")
     func age() throws {
         let week = 7 * 24 * Self.hour
         try self.write([Self.now - week - 1, Self.now - week, Self.now])

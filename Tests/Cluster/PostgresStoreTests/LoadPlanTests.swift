@@ -57,7 +57,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("What is due comes first first and as much as is asked for, and what another has locked is passed over")
+    @Test("The earliest due devices are loaded first, up to the requested number, and locked ones are skipped")
     func due() throws {
         try self.rig.write([1, 2, 3, 4]) { .of($0, $1, due: .at($1.now - Int64($0))) }
         try self.rig.write([5]) { .of($0, $1, due: .at($1.now + 60_000)) }

@@ -131,7 +131,7 @@ struct StoredReportTests {
         #expect(found.offers == report.offers && found.durations.isEmpty)
     }
 
-    @Test("Of durations as many are kept as there is room for: topics, then the workers that take longest")
+    @Test("Durations are kept up to a size: those of topics, then of the slowest workers")
     func manyDurations() throws {
         var report = Self.report
         report.offers = []
@@ -150,7 +150,7 @@ struct StoredReportTests {
         #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
     }
 
-    @Test("Of offers as many are kept as there is room for")
+    @Test("Offers are kept up to a size")
     func longOffers() throws {
         var report = Self.report
         report.durations = []
@@ -165,7 +165,7 @@ struct StoredReportTests {
         #expect(bytes.count < GatewayReport.offerBytesMax + 200)
     }
 
-    @Test("A report that is cut off anywhere is none")
+    @Test("A truncated report is refused")
     func cutOff() {
         let bytes = Self.report.stored()
         for count in bytes.indices {

@@ -24,7 +24,7 @@ struct PolicyTimeTests {
         func set(_ wall: Int64) throws { try self.run("UPDATE public.test_clock SET wall = \(wall)") }
     }
 
-    @Test("Policy time is the primary's clock, and stands while that is behind what was seen")
+    @Test("Policy time is the primary's clock, and stops while the clock is behind")
     func steps() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)

@@ -45,7 +45,7 @@ struct RefusalTests {
         #expect(try self.refusal(self.address).contains("target_session_attrs=read-write"))
     }
 
-    @Test("A server that waits for a standby that there is not is refused, and no session is left waiting there")
+    @Test("A server that waits for a missing standby is refused, and no session stays waiting")
     func noStandby() throws {
         let server = try PostgresServer()
         let address = try server.database()

@@ -10,7 +10,7 @@ struct JSONGateTests {
     }
 
     @Test(
-        "What RFC 8259 allows is JSON",
+        "Text that RFC 8259 allows is JSON",
         arguments: [
             "0", "-0", "10", "-1.5", "1e400", "1E+9", "1e-9", "123456789012345678901234567890.5", "0.0e00", "\"\"",
             "null",
@@ -29,7 +29,7 @@ struct JSONGateTests {
     }
 
     @Test(
-        "What RFC 8259 does not allow is not JSON",
+        "Text that RFC 8259 does not allow is not JSON",
         arguments: [
             "", " ", "{", "}", "[", "]", "{]", "[}", "[1,]", "[,1]", "[1 2]", "{,}", "{\"a\"}", "{\"a\":}",
             "{\"a\":1,}",

@@ -77,7 +77,7 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "What lacks a part, or says something else than ES256, is InvalidProviderToken",
+        "A token with a missing part, or another algorithm than ES256, is InvalidProviderToken",
         arguments: [
             "", ".", "..", "a.b", "a.b.c", Self.text() + ".", "." + Self.text(), Self.text() + "*",
             String(Self.text().dropLast(2)),

@@ -30,14 +30,14 @@ struct PushHeadersTests {
     }
 
     @Test(
-        "What is not a canonical UUID is a bad message id",
+        "Anything but a canonical UUID is a bad message id",
         arguments: ["", "1", "9d3220fe444b633ed1f15d0dcb4f537a", "9d3220fe-444b-633e-d1f1-5d0dcb4f537g"]
     )
     func badIDs(value: String) {
         #expect(PushFixture.reason("apns-id", value) == .badMessageId)
     }
 
-    @Test("The identifier is known whatever else is wrong, and keeps its case")
+    @Test("The identifier is known despite other faults, and keeps its case")
     func earlyID() throws {
         var push = PushFixture()
         push.set("apns-id", "9D3220fe-444B-633E-d1f1-5d0dcb4f537a")
@@ -50,7 +50,7 @@ struct PushHeadersTests {
     }
 
     @Test(
-        "What is not a whole number of seconds is a bad expiration",
+        "Anything but a whole number of seconds is a bad expiration",
         arguments: ["", "-1", "+1", "1.5", "123.456", "1e9", "now", " 1", "1 ", "0x10", "1,000", "٣", "-0"]
     )
     func badExpirations(value: String) {

@@ -94,7 +94,7 @@ struct WakeIDTests {
         #expect(Self.text(WakeID(random: (0x0123_4567_89AB_CDEF, 0xF))) == "0123456789abcdef000000000000000f")
     }
 
-    @Test("What is written is read back, in either case")
+    @Test("A written id reads back, in either case")
     func roundTrip() {
         for bit in 0..<128 {
             let words: (UInt64, UInt64) = bit < 64 ? (1 << UInt64(bit), .max) : (0, 1 << UInt64(bit - 64))

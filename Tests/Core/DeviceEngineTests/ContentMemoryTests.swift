@@ -15,7 +15,7 @@ struct ContentMemoryTests {
         }
     }
 
-    @Test("Content counts from when it is held until it is let go of, in its topic and in all")
+    @Test("Content counts for its topic and the total while it is held")
     func counts() {
         var memory = ContentMemory()
         memory.grow(topicCount: 1)

@@ -71,7 +71,7 @@ struct HistoryEntryTests {
         #expect(Self.entries(Array(bare)).map(\.name) == [nil], "a part without bytes")
     }
 
-    @Test("A record ends behind what happened, never within a name or right behind one", arguments: 0..<4)
+    @Test("A record ends after an event, never within a name or right after one", arguments: 0..<4)
     func records(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var events: [HistoryEvent] = []
@@ -148,7 +148,7 @@ struct PushTermsTests {
         #expect(PushTerms(.passive, .nowOrNever, at: self.now).lifetime == .nowOrNever)
     }
 
-    @Test("An event tells the terms of its push; one that was written without them, or is of something else, has none")
+    @Test("An event has the terms of its push; older events and those of other kinds have none")
     func event() {
         let terms = PushTerms(priority: .immediate, lifetime: .seconds(60))
         let event = HistoryEvent(device: 1, at: self.now, kind: .push(.launched), terms: terms)
@@ -193,7 +193,7 @@ struct EventQueueTests {
         #expect(events.map(\.at.milliseconds) == [0, 1, 2, 3, 4, 5])
     }
 
-    @Test("What happened to a task comes right behind its name, whose parts are of the same device and moment")
+    @Test("A task's event follows its name, whose parts have the same device and time")
     func names() {
         let devices = Self.devices(2)
         var queue = EventQueue(key: EngineRig.historyKey)
@@ -214,7 +214,7 @@ struct EventQueueTests {
         #expect(entries.finish().map(\.name) == [nil, name])
     }
 
-    @Test("Events are taken once, behind those that wait elsewhere")
+    @Test("Events are taken once, after those that wait elsewhere")
     func taken() {
         let devices = Self.devices(1)
         var queue = EventQueue(key: EngineRig.historyKey)

@@ -57,7 +57,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.totals.pending == 1000)
     }
 
-    @Test("A device that launches sooner under the new policy waits from the change on, whatever is due later")
+    @Test("A device that may launch sooner under a new policy waits since the change")
     func waitsFromChange() throws {
         let rig = EngineRig(EngineRig.open([(.launchInterval, 900)]))
         for device in 1...2 {
@@ -195,7 +195,7 @@ struct PolicyVersionsTests {
         #expect(try kept(own) == former(0xb5d8_f0c0_0aef_19d3))
     }
 
-    @Test("No more are remembered than there is room for, the newest of them")
+    @Test("Only a limited number of versions is kept, the newest ones")
     func bounded() {
         var versions = PolicyVersions()
         for number in 1...100 {

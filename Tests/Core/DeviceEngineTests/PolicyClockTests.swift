@@ -53,7 +53,7 @@ struct PolicyClockTests {
         #expect(third.record.now == first.now + 1000 && third.jump == nil)
     }
 
-    @Test("A boot whose clock is ten years behind, and one with the right clock after it, make no time pass")
+    @Test("A boot with a clock ten years behind, and the corrected clock after it, make no time pass")
     func behind() {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         let first = Self.firstLife(&machine)
@@ -228,7 +228,7 @@ struct PolicyClockTests {
         #expect(rig.engine.popExpiredWake() == nil)
     }
 
-    @Test("One moment is one number, however the readings of the two clocks fall into their milliseconds")
+    @Test("A time maps to one number, however the readings of both clocks are rounded")
     func jitter() {
         let moment = Instant(milliseconds: 1_700_000_000_123)
         var offset = WallOffset(wall: 1_700_000_000_000, now: Instant(milliseconds: 1_700_000_000_000))

@@ -84,7 +84,7 @@ struct SharedStepTests {
         #expect(answers == [true, true, false])
     }
 
-    @Test("What was counted under another policy is corrected to the digit")
+    @Test("Counters of another policy are corrected exactly")
     func otherPolicy() throws {
         let rig = try self.engine(EngineRig.open([(.launchInterval, 900), (.criticalBattery, 0.1)]))
         var rows = try self.step(rig) {

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("When a store hears of the progress that continued tasks tell", .timeLimit(.minutes(15)))
+@Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ToldProgressTests {
     private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
     private let store = SimulatedStore()
@@ -71,7 +71,7 @@ struct ToldProgressTests {
         #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == nil)
     }
 
-    @Test("Each task that told something is written once in an interval, and what said nothing new is not")
+    @Test("The progress of each task is stored once per interval, and only if it changed")
     func repeated() throws {
         let wakes = [try self.start("a"), try self.start("b")]
         self.rig.register(2)
@@ -142,7 +142,7 @@ struct ToldProgressTests {
         }
     }
 
-    @Test("Progress moves when the device is next looked at, whatever else it has due")
+    @Test("Progress moves the device's next due time, together with its other due times")
     func dueMoment() throws {
         let first = try self.start("a")
         self.rig.advance(by: 10_000)

@@ -45,7 +45,7 @@ struct TopicTableTests {
         EngineRig.topicName(3).withByteView { #expect(table.find($0) == nil) }
     }
 
-    @Test("What is counted of a topic is counted of all, and of no other")
+    @Test("Counts of a topic are included in the totals, and in no other topic")
     func books() {
         var table = Self.table(3)
         table.count(Self.topic(0)) { $0.accepted += 2 }
@@ -128,7 +128,7 @@ struct TopicTableTests {
         #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
     }
 
-    @Test("Pushes that were cancelled are kept where there are any, and nothing is said of them elsewhere")
+    @Test("Cancelled pushes are stored only if there are any")
     func cancelled() throws {
         var table = Self.table(1)
         let before = try #require(Self.records(&table)[0])

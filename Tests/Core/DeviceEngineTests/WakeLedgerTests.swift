@@ -42,7 +42,7 @@ struct WakeLedgerTests {
         #expect(ledger.known.ids == 5 && ledger.known.devicesWithEnded == 1)
     }
 
-    @Test("Ended wakes are forgotten after ten minutes, of so many devices at a time")
+    @Test("Ended wakes are forgotten after ten minutes, for a limited number of devices at a time")
     func forgotten() {
         var devices = Self.devices(5)
         var ledger = WakeLedger()
@@ -63,7 +63,7 @@ struct WakeLedgerTests {
         #expect(ledger.known.ids == 0 && ledger.known.devicesWithEnded == 0)
     }
 
-    @Test("What expired is taken once, the first first")
+    @Test("Expired wakes are taken once, in order")
     func expired() {
         var ledger = WakeLedger()
         for number in [3, 1, 2] { ledger.expired(Self.wake(number), .deadline) }
@@ -175,7 +175,7 @@ struct WakeMapTests {
         #expect(map.isEmpty && map.capacity == 0)
     }
 
-    @Test("What is taken out is let go of at once")
+    @Test("A removed value is released immediately")
     func release() {
         final class Value {}
         var map = WakeMap<Value>()
@@ -206,7 +206,7 @@ struct WakeTimesTests {
         #expect(histogram.sum == 5373)
     }
 
-    @Test("What a step counted that did not happen is taken back, and what others counted meanwhile stays")
+    @Test("The counts of an undone step are taken back, and later counts stay")
     func takenBack() {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)

@@ -90,7 +90,7 @@ struct ArticleTests {
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    @Test("The table of the rules has every parameter with its default, and no other")
+    @Test("The table of the rules has exactly the parameters of the code with their defaults")
     func parameters() throws {
         let rows = try Self.article("Rules.md").compactMap { line -> [Substring]? in
             let cells = line.split(separator: "|").map { Substring($0.trimmingCharacters(in: .whitespaces)) }

@@ -138,7 +138,7 @@ struct TraceErrorTests {
         try Self.expect(fault, after: ["", #"{"until": 5}"#])
     }
 
-    @Test("A fault after the end of the simulation is still told")
+    @Test("A fault after the end of the simulation is still reported")
     func afterUntil() {
         #expect(Self.error([#"{"until": 1}"#, Self.event, "{"])?.line == 3)
     }

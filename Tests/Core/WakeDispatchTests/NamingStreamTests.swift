@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Streams that name devices", .timeLimit(.minutes(15)))
 struct NamingStreamTests {
-    @Test("No more streams name one device than may; one that ends makes room, and other devices have their own")
+    @Test("Streams that name a device are limited; an ended one frees a place, and other devices have their own")
     func bound() {
         var configuration = EngineRig.open()
         configuration.streamsPerDeviceMax = 3
@@ -22,7 +22,7 @@ struct NamingStreamTests {
         #expect(rig.dispatcher.workerCounts(nil).connected == 6)
     }
 
-    @Test("Sixty-four is the bound unless another is set, and 0 is none")
+    @Test("The default limit is 64 streams, and 0 means none")
     func bounds() {
         let rig = DispatchRig()
         for stream in 0..<64 { #expect(rig.subscribe(stream, devices: [1])) }
@@ -148,7 +148,7 @@ struct NamingStreamTests {
     }
 }
 
-@Suite("Streams that hear of conditions", .timeLimit(.minutes(15)))
+@Suite("Streams that receive conditions", .timeLimit(.minutes(15)))
 struct ConditionStreamTests {
     /// Returns the condition changes since the last call: stream, device and battery level.
     private static func told(_ rig: DispatchRig) -> [String] {

@@ -198,7 +198,7 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
     }
 
-    @Test("A release that was undone is none, and its stream holds the wake again")
+    @Test("An undone release does not count, and its stream holds the wake again")
     func undoneRelease() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -217,7 +217,7 @@ struct SharedStreamTests {
         #expect(self.counts.stalled == 1 && self.counts.stallReason?.hasSuffix(": c") == true)
     }
 
-    @Test("A gateway that was taken for dead tells its workers that their wakes are lost")
+    @Test("A gateway that was declared dead expires its workers' wakes as lost")
     func dead() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -254,7 +254,7 @@ struct SharedStreamTests {
         #expect(expirations == [.at(self.rig.rig.instant + 2000), .nowOrNever, .nowOrNever])
     }
 
-    @Test("A stream that did not read hears later of devices that are not there any more")
+    @Test("A paused stream later receives conditions of devices that are no longer in memory")
     func conditions() throws {
         self.rig.subscribe(1, reportsConditions: true)
         self.rig.subscribe(2, reportsConditions: true, devices: [1])

@@ -58,7 +58,7 @@ struct TaskDispatchTests {
         #expect(rig.takeDeliveries().map(\.stream.number) == [2])
     }
 
-    @Test("Streams that take a task have turns, whatever patterns they have it by")
+    @Test("Streams that accept a task take turns, whatever patterns they use")
     func turns() {
         let rig = Self.rig()
         rig.subscribe(1, slots: 100, kinds: [], tasks: ["a.b.c", "z"])

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What goes first when a stream comes free", .timeLimit(.minutes(15)))
+@Suite("The order of work for a free stream", .timeLimit(.minutes(15)))
 struct TaskFairnessTests {
     @Test("Tasks of different devices and names launch in order of arrival")
     func fifo() {
@@ -117,7 +117,7 @@ struct TaskFairnessTests {
         #expect(rig.dispatcher.waitingTaskCount(topic) <= 7)
     }
 
-    @Test("Streams that come and go with new patterns have nothing to catch up with, and leave nothing behind")
+    @Test("Streams that come and go with new patterns leave nothing to catch up with")
     func churn() {
         let rig = TaskDispatchTests.rig()
         for device in 0..<2000 { rig.submit(device, "a.\(device % 100)") }

@@ -40,7 +40,7 @@ struct WarningTests {
         #expect(rig.output.takeWarnings().isEmpty)
     }
 
-    @Test("Whatever happens to the device in between, its worker is warned once")
+    @Test("A worker is warned once, whatever happens to the device in between")
     func once() {
         let (rig, _) = Self.launched()
         rig.advance(by: 25_000)
@@ -149,7 +149,7 @@ struct WarningTests {
         #expect(rig.takeDeliveries().map(\.task?.name) == ["b"])
     }
 
-    @Test("What may launch at the very moment of a warning does")
+    @Test("Work that becomes eligible at the time of a warning is launched")
     func launches() throws {
         let rig = TaskDispatchTests.rig([("processingWindow", 40), ("refreshFlex", 0)])
         rig.subscribe(1, slots: 9, tasks: ["a", "b"])

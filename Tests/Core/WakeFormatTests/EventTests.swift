@@ -17,7 +17,7 @@ struct LiveEventTests {
         return (String(lines[0].dropFirst("event: ".count)), String(lines[1].dropFirst("data: ".count)))
     }
 
-    @Test("What is written is read back, whatever it holds, and is one line", arguments: Self.events)
+    @Test("Every event reads back unchanged, and is one line", arguments: Self.events)
     func back(event: LiveEvent) throws {
         let (name, data) = self.fields(String(decoding: LiveNews.event(event).wireForm, as: UTF8.self))
         #expect(name == event.kind.rawValue)
@@ -33,7 +33,7 @@ struct LiveEventTests {
     }
 
     @Test(
-        "What no gateway sends is nothing",
+        "Events that no gateway sends are ignored",
         arguments: [
             ("missed", "{}"), ("missed", "7"), ("push", ""), ("push", #"{"at":1,"event":"push"}"#),
             ("sleep", #"{"at":1,"event":"sleep","topic":"a"}"#), ("push", #"{"at":"1","event":"push","topic":"a"}"#),
@@ -61,7 +61,7 @@ struct StreamEventTests {
     }
 
     @Test(
-        "An event that a wake has expired says why; a reason that is not known is none",
+        "An expiration has its reason; an unknown reason is nil",
         arguments: [
             ("deadline", .deadline), ("progress", .progress), ("conditions", .conditions), ("cancelled", .cancelled),
             ("operator", .operator), ("lost", .lost), ("boredom", nil),
@@ -84,7 +84,7 @@ struct StreamEventTests {
         #expect(StreamEvent(name: "conditions", data: Array(#"{"appState":"active"}"#.utf8)) == nil)
     }
 
-    @Test("Events of other names are left alone, whatever they carry", arguments: ["message", "", "Wake", "extended"])
+    @Test("Events with unknown names are ignored, whatever their data", arguments: ["message", "", "Wake", "extended"])
     func unknown(name: String) {
         for data in ["", "{}", #"{"wake":"w"}"#] {
             #expect(StreamEvent(name: name, data: Array(data.utf8)) == .unknown)

@@ -106,7 +106,7 @@ struct WakeTests {
         #expect(read.traceLinks == (hasPush ? [Self.parent] : []))
     }
 
-    @Test("Whatever bytes a payload has, its event is one event and UTF-8")
+    @Test("A payload with any bytes yields one event in UTF-8")
     func anyBytes() throws {
         for byte in UInt8.min ... .max {
             let payload = [UInt8(ascii: "\""), byte, byte, UInt8(ascii: "\"")]
@@ -146,7 +146,7 @@ struct WakeMessageTests {
         #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
     }
 
-    @Test("What a gateway of 50ad6a39 wrote is read")
+    @Test("A wake of gateway 50ad6a39 is read")
     func former() throws {
         let token = String(repeating: "4f", count: 32)
         let text = """

@@ -346,7 +346,7 @@ struct AgentLocationTests {
 
     private static let both = ["/r/wakegate/transfers.sock", "/run/wakegate-transfers/me/transfers.sock"]
 
-    @Test("What is named counts, then the variable, then the user's folder, then the system's")
+    @Test("The address is the given one, then the variable's, then the user's folder, then the system's")
     func order() throws {
         let variables = ["WAKEGATE_TRANSFERS": "unix:/v.sock", "XDG_RUNTIME_DIR": "/r"]
         #expect(try Self.location("unix:/a.sock", variables).path == "/a.sock")

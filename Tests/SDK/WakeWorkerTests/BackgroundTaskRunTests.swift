@@ -39,7 +39,7 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("What the gateway warns of a subscription is among the events, and not again when it is the same")
+    @Test("A subscription's warning is an event, and is not repeated while it stays the same")
     func warnings() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

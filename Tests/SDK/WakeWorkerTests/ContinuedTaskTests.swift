@@ -142,7 +142,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A gateway that takes no report is said once, and the result goes without")
+    @Test("A refusal of progress is reported once, and the result is still sent")
     func refused() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
@@ -191,7 +191,7 @@ struct ContinuedTaskTests {
         #expect(task.kind == .continued && task.progress.isFinished && task.title == "Export" && task.subtitle == nil)
     }
 
-    @Test("What connected workers have is asked for, and what is not known is left out")
+    @Test("Resources of connected workers are requested, and unknown ones are left out")
     func resources() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -245,7 +245,7 @@ struct BackgroundTaskProgressTests {
         #expect(whole.isFinished && whole.completedUnitCount == 10)
     }
 
-    @Test("Who cancels the whole cancels its parts, and each handler is called once")
+    @Test("Cancelling a progress cancels its children, and calls each handler once")
     func cancelled() {
         let whole = BackgroundTaskProgress(totalUnitCount: 2)
         let part = BackgroundTaskProgress(totalUnitCount: 2, parent: whole, pendingUnitCount: 1)
@@ -268,7 +268,7 @@ struct BackgroundTaskProgressTests {
         #expect(ofOther.isCancelled && !other.isCancelled)
     }
 
-    @Test("Of additions by many threads none is lost")
+    @Test("No addition from concurrent threads is lost")
     func threads() async {
         let whole = BackgroundTaskProgress(totalUnitCount: 8)
         await withTaskGroup(of: Void.self) { group in

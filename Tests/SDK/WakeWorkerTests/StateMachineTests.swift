@@ -205,7 +205,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 15_000) == .end)
     }
 
-    @Test("Whatever comes when, the end is never later than the limit")
+    @Test("The end is never later than the limit, whatever happens")
     func neverLater() {
         for step: Int64 in [1, 7, 500, 9999] {
             var machine = StopStateMachine()
@@ -223,7 +223,7 @@ struct StopStateMachineTests {
         }
     }
 
-    @Test("A second request ends at once what has nothing to tell, and everything else within seconds")
+    @Test("A second request ends an idle worker immediately, and any other within seconds")
     func hurried() {
         var idle = StopStateMachine()
         idle.stopRequested(now: 0)
@@ -315,7 +315,7 @@ struct WakeStateMachineTests {
     }
 
     @Test(
-        "A thrown error is failed, but no word is said of a lost wake that was given up",
+        "A handler's error is reported as failed, but not for a lost wake",
         arguments: [
             (Place.running, BackgroundFetchResult?.none, WakeStateMachine.HandlerEndedAction.send(.failed)),
             (.running, .noData, .send(.noData)), (.expiring, nil, .send(.failed)),

@@ -18,7 +18,7 @@ struct TaskLaunchTests {
         return worker
     }
 
-    @Test("Every kind is handed on, and its outcome told", arguments: ["appRefresh", "processing", "continued"])
+    @Test("Every kind is passed on, and its outcome reported", arguments: ["appRefresh", "processing", "continued"])
     func kinds(kind: String) async throws {
         let gateway = try await TaskGateway()
         let worker = try Self.worker(of: gateway) { launch in

@@ -8,7 +8,7 @@ import Wire
 
 @Suite("A backup is a journal of its own, made while others commit")
 struct BackupTests {
-    @Test("It holds one moment between its beginning and its end", .timeLimit(.minutes(15)))
+    @Test("A backup holds the state of one point in time between its start and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -51,7 +51,7 @@ struct BackupTests {
         #expect(count == held + 2)
     }
 
-    @Test("A file that is there is not written over, and a damaged journal gives no backup")
+    @Test("A backup does not overwrite a file, and a damaged journal is not backed up")
     func refusals() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()

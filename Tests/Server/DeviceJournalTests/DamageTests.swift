@@ -204,7 +204,7 @@ struct DamageTests {
         #expect(try folder.refusal()?.contains("is not a journal of WakeGate.") == true)
     }
 
-    @Test("A folder that is not there is named, with what to check")
+    @Test("A missing folder is named, with advice")
     func missingFolder() throws {
         let folder = try JournalFolder()
         #expect {
@@ -222,7 +222,7 @@ struct DamageTests {
         #expect(throws: StoreError.self) { try folder.read() }
     }
 
-    @Test("What compaction copies is checked first: damage never gets a good checksum")
+    @Test("Compaction checks rows before copying: damage never gets a valid checksum")
     func damageBeforeCompaction() throws {
         let folder = try Self.folder()
         var limits = JournalLimits()

@@ -95,7 +95,7 @@ struct FileWatchTests {
         #expect(try folder.open().1 == [.device(1): [1]])
     }
 
-    @Test("A journal is new where nothing is, and missing where a file is there that is written after it")
+    @Test("A journal without files is new, and missing if a later file of the gateway exists")
     func missing() throws {
         let folder = try JournalFolder()
         let follower = folder.path("history.sqlite")

@@ -19,7 +19,7 @@ struct LoopHandlerTests {
 
     // MARK: Pushes
 
-    @Test("A topic that sends nearly all is busy, whatever connections its pushes come on; of hundreds none is")
+    @Test("A topic with nearly all bytes is busy, whichever connections carry its pushes; one of hundreds is not")
     func flows() throws {
         let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
         let few = try ServedLoop()
@@ -158,7 +158,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "A request that names another host, or is of another site's page, is refused whatever it asks for",
+        "A request with a foreign host or from another site's page is refused on every path",
         arguments: [
             ("host", ["attacker.example"], false), ("host", ["unix"], false), ("host", ["unix:9197"], false),
             ("host", ["localhost.attacker.example"], false), ("host", ["127.0.0.1.attacker.example"], false),
@@ -259,7 +259,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 404)
     }
 
-    @Test("Of each who shows nothing there are as many workers' streams as may be, until one has ended")
+    @Test("Clients without credentials share one limit of workers' streams, until a stream ends")
     func workerBound() throws {
         let loop = try ServedLoop { $0.limits.streamsPerCredentialMax = 1 }
         let stream = try loop.open(Self.wakes)
@@ -311,7 +311,7 @@ struct LoopHandlerTests {
 
     // MARK: Watchers
 
-    @Test("As many watch as may, and each is greeted")
+    @Test("Live streams are limited by liveStreamsMax, and each begins with a comment")
     func watchers() throws {
         let loop = try ServedLoop { $0.limits.liveStreamsMax = 1 }
         let stream = try loop.open("/v1/live", at: .admin)

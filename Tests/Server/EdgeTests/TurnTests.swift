@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 import Wire
 
-@Suite("What a loop has for the engine", .timeLimit(.minutes(15)))
+@Suite("A loop's messages to the engine", .timeLimit(.minutes(15)))
 struct EngineOutboxTests {
     private let mailbox = Mailbox<CommandBatch>()
 
@@ -23,7 +23,7 @@ struct EngineOutboxTests {
         outbox.append(Push(), from: .stream(stream))
     }
 
-    @Test("It leaves at the end of the turn, and not before")
+    @Test("Messages are sent at the end of the turn, and not before")
     func turn() {
         let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
         outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
@@ -48,7 +48,7 @@ struct EngineOutboxTests {
         #expect(outbox.pushesAtEngine == 3 && self.taken() == 1)
     }
 
-    @Test("What takes the engine little is stepped by the loop while the engine's thread sleeps, and the rest is left")
+    @Test("Short batches are run by the loop while the engine's thread sleeps, and others by the thread")
     func stepping() throws {
         let steps = Mutex<[Int]>([])
         let mailbox = self.mailbox
@@ -88,7 +88,7 @@ struct EngineOutboxTests {
     }
 }
 
-@Suite("Whom a shutdown has told to end", .timeLimit(.minutes(15)))
+@Suite("Connections that a shutdown has asked to end", .timeLimit(.minutes(15)))
 struct GoodbyesTests {
     private let connection = ConnectionID(index: 3, generation: 1)
 
@@ -116,7 +116,7 @@ struct GoodbyesTests {
         #expect(silent.isEmpty)
     }
 
-    @Test("The next connection in the same place begins anew")
+    @Test("A new connection at the same index starts fresh")
     func closed() {
         var goodbyes = Goodbyes()
         goodbyes.said(to: self.connection)
@@ -158,7 +158,7 @@ struct PushRoomTests {
         #expect(room.count(now: 6000) == 128)
     }
 
-    @Test("Where eight more pauses are long than are not there is twice the room, up to all of it")
+    @Test("Eight more long pauses than short ones double the limit, up to the maximum")
     func longPauses() {
         var room = Self.besideQuiet(most: 500)
         self.pause(&room, Self.long, times: 7)
@@ -193,7 +193,7 @@ struct PushRoomTests {
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("There is never more than may be, which can be set anew")
+    @Test("The limit never exceeds the maximum, which can be changed")
     func most() {
         var room = Self.besideQuiet(most: 16)
         self.pause(&room, Self.long, times: 100)
@@ -224,7 +224,7 @@ struct PushRoomTests {
     }
 }
 
-@Suite("The streams of those who follow what happens", .timeLimit(.minutes(15)))
+@Suite("Event streams", .timeLimit(.minutes(15)))
 struct EventFeedTests {
     /// Returns the reports on a stream so far.
     private func news(_ loop: ServedLoop, _ stream: HTTPRequestID) throws -> [LiveNews] {
@@ -265,7 +265,7 @@ struct EventFeedTests {
         #expect(told.dropFirst().allSatisfy { $0.apnsID != nil })
     }
 
-    @Test("As many follow as may, one more is refused by name, and may come when another has gone")
+    @Test("Event streams are limited by eventStreamsMax: one more is refused by that name, until a stream ends")
     func bound() throws {
         let loop = try ServedLoop { $0.limits.eventStreamsMax = 1 }
         let stream = try self.open(loop)

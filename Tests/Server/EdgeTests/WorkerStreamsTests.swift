@@ -89,7 +89,7 @@ struct WorkerStreamsTests {
         .drained: false,
     ]
 
-    @Test("Whatever happens to it wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected effect", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         var streams = try place.streams()
         let told = event.happen(to: &streams)

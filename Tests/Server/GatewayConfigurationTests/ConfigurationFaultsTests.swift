@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What a combination of values forbids")
+@Suite("Faults of combined values")
 struct ConfigurationFaultsTests {
     private func local() -> GatewayConfiguration {
         var configuration = GatewayConfiguration()
@@ -113,7 +113,7 @@ struct ConfigurationFaultsTests {
         #expect(GatewayConfiguration().faults().map(\.key) == ["edge", "tls.certificate", "tls.key"])
     }
 
-    @Test("A certificate that is none, and a key that is another's, are found before a start")
+    @Test("An invalid certificate, and a key of another certificate, are found before a start")
     func certificate() {
         var configuration = self.local()
         configuration.certificateFile = "/dev/null"

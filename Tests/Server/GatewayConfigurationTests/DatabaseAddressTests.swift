@@ -83,7 +83,7 @@ struct DatabaseAddressTests {
         #expect(error.problem.contains(name))
     }
 
-    @Test("Servers on other machines prove who they are unless databaseInsecure says that they need not")
+    @Test("Servers on other machines must prove their identity unless databaseInsecure is set")
     func proof() throws {
         let afar = "postgresql://db1,db2/w"
         let common = "target_session_attrs=read-write&fallback_application_name=wakegate"
@@ -215,7 +215,7 @@ struct CallerNetworkTests {
 @Suite("The name of a gateway among others")
 struct MemberNameTests {
     @Test(
-        "It is the machine and the port of the edge, or the host that the edge is bound to",
+        "The name is the machine and the port of the edge, or the host that the edge is bound to",
         arguments: [
             ("[::]:2197", "gw1:2197"), ("0.0.0.0:2197", "gw1:2197"), ("127.0.0.1:41234", "gw1:41234"),
             ("[::1]:2197", "gw1:2197"), ("10.0.0.7:2197", "10.0.0.7:2197"), ("[fe80::1]:2197", "[fe80::1]:2197"),

@@ -123,7 +123,7 @@ struct LogTests {
         #expect(due.map { $0.fields["suppressed"] } == ["\(100_000 - written)"])
     }
 
-    @Test("What is below the level is not written, and another level holds at once")
+    @Test("Lines below the level are not written, and a new level applies immediately")
     func levels() {
         let sink = Sink()
         let log = GatewayLog(level: .warning, format: .text, sink: sink)
@@ -177,7 +177,7 @@ struct LogTests {
         #expect(lost.reduce(0, +) == count - written, "each line was written, or counted as not")
     }
 
-    @Test("A sink that fails loses lines and no more; once it works again that is said")
+    @Test("A failing sink loses only lines, and the loss is reported once it works again")
     func failingSink() throws {
         let sink = Sink()
         sink.fail(true)
@@ -218,7 +218,7 @@ struct LogTests {
         close(full)
     }
 
-    @Test("What is met in ordinary work are bounds that there are")
+    @Test("The limits of ordinary operation are counted limits")
     func routine() {
         #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.countedNames))
     }

@@ -96,7 +96,7 @@ struct ReloadServiceTests {
     }
 }
 
-@Suite("A reload wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A reload in every state with every event", .timeLimit(.minutes(15)))
 struct ReloadCourseTests {
     /// A state of reloads.
     enum Place: CaseIterable {
@@ -220,7 +220,7 @@ struct ReloadCourseTests {
         #expect(listed == Place.allCases.count * Event.allCases.count - 1)
     }
 
-    @Test("Whatever happens wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected outcome", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         if (place, event) == (.readingAgain, .applied) { return }
         let expected = try #require(Self.outcomes[place]?[event])

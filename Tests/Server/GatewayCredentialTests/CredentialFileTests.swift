@@ -139,7 +139,7 @@ struct SettledChangeTests {
         #expect(taken.firstIndex(of: true) == 8)
     }
 
-    @Test("What could not be taken is taken again at each look that finds it the same, until it can be")
+    @Test("A change that failed to load is tried again at each look until it succeeds")
     func failed() {
         var change = SettledChange(1)
         #expect([2, 2].map { change.looked($0) } == [false, true])
@@ -174,7 +174,7 @@ struct BearerTokenTests {
         #expect(operatorOfAll.scope.contains("anything"))
     }
 
-    @Test("A token of another key is none")
+    @Test("A token signed with another key is invalid")
     func otherKey() throws {
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)
         #expect(BearerToken(text: try token.text(signedWith: try self.key(1)), signedWith: try self.key(2)) == nil)

@@ -7,7 +7,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every state of the engine room, and every command of the loops in it.
-@Suite("The engine room in every state, whatever it is asked", .timeLimit(.minutes(15)))
+@Suite("Every request in every state of the engine room", .timeLimit(.minutes(15)))
 struct EngineStateTests {
     enum State: CaseIterable {
         case serving

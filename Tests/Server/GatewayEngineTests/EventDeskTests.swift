@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import Wire
 
-@Suite("Where those take from it who follow what happens", .timeLimit(.minutes(15)))
+@Suite("The queue of events for followers", .timeLimit(.minutes(15)))
 struct EventDeskTests {
     /// Counts the wakeups of a follower.
     private final class Rings: Sendable {
@@ -32,7 +32,7 @@ struct EventDeskTests {
         }
     }
 
-    @Test("Everyone who follows takes everything since it came, in order, however much lies there")
+    @Test("Each follower gets all events since it joined, in order")
     func everyone() {
         let desk = EventDesk(heldMax: 1000)
         #expect(!desk.isWatched)
@@ -61,7 +61,7 @@ struct EventDeskTests {
         #expect(self.taken(follower, desk) == ([1000, 1001, 1002], 0))
     }
 
-    @Test("What found no room on its way is missed by everyone")
+    @Test("Events dropped on their way count as missed by every follower")
     func noRoom() {
         let desk = EventDesk(heldMax: 20_000)
         let follower = desk.follow {}
@@ -76,7 +76,7 @@ struct EventDeskTests {
         #expect(taken.numbers == Array(0..<8192) && taken.missed == 10_001 - 8192)
     }
 
-    @Test("It is rung once until all was taken, and then again")
+    @Test("A follower is woken once until it has taken everything, and then again")
     func rings() {
         let desk = EventDesk(heldMax: 1000)
         let rings = Rings()
@@ -92,7 +92,7 @@ struct EventDeskTests {
         #expect(rings.count == 2)
     }
 
-    @Test("As many streams are open as may be")
+    @Test("Event streams are limited by readersMax")
     func readers() {
         let desk = EventDesk(readersMax: 1)
         #expect(desk.readerCame() && !desk.readerCame())

@@ -140,7 +140,7 @@ struct EventLogTests {
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
     }
 
-    @Test("The engine's log is asked as the last pushes are; of an unknown device there is none")
+    @Test("The engine answers with a device's events, and with 404 for an unknown device")
     func engine() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -157,7 +157,7 @@ struct EventLogTests {
     }
 }
 
-@Suite("The delivery log tells the way of a push", .timeLimit(.minutes(15)))
+@Suite("The delivery log of a push", .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
     @Test("A push that is launched and answered is completed, step by step, at once after its 200")
     func completed() throws {

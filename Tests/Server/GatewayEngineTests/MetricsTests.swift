@@ -14,7 +14,7 @@ struct MetricsTests {
         try MetricsReading(rig.ask(request) { $0.metrics(request, named: topics) }.text)
     }
 
-    @Test("Every metric comes once, with its help and type, in the order of the list, whatever has happened")
+    @Test("Every metric appears once, with its help and type, in the order of the list")
     func all() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -255,7 +255,7 @@ struct SamplesAndLimitsTests {
         #expect(sampler.nextAt == start + 11_300)
     }
 
-    @Test("A bound that was met is counted, a dispatcher's also when it is let go of")
+    @Test("A limit that was reached is counted, also after its dispatcher is gone")
     func limits() {
         let rig = DeskRig()
         #expect(rig.limits.met(rig.dispatcher).isEmpty)
@@ -340,7 +340,7 @@ struct SampleHistoryTests {
         #expect(row.count == LiveSample.fields.count && Set(LiveSample.fields).count == row.count)
     }
 
-    @Test("A desk lets in as many who watch as it may, and has a place again when one goes")
+    @Test("Viewers are limited by readersMax, and a place is free again when one leaves")
     func readers() {
         let desk = LiveDesk(readersMax: 2)
         #expect(!desk.isWatched)

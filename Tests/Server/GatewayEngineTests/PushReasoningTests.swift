@@ -79,7 +79,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is held because \(condition.what), and launches once \(condition.end).")
     }
 
-    @Test("Of several holds all are named, with the time and the worker that are missing besides")
+    @Test("All holds are named, followed by the missing time and worker")
     func several() {
         let rig = self.rig()
         rig.push(1)

@@ -380,7 +380,7 @@ struct RoomSimulationTests {
     private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_FACTOR"].flatMap(UInt64.init) ?? 1
 
     @Test(
-        "Whatever dies or fails, what was answered stays, and every push that was accepted ends once",
+        "Deaths and failures lose no answered request, and every accepted push ends once",
         arguments: [true, false]
     )
     func holds(onDisk: Bool) {

@@ -65,7 +65,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What holds a task is named with what ends the hold",
+        "A task's hold is named with its end",
         arguments: [
             ("forceQuit", "the app was force-quit, and launches once appState is reported as background"),
             ("backgroundRefresh", "background refresh is denied, and launches once it is reported as available"),
@@ -196,7 +196,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What no connected worker takes says so, and what those are too busy for that take it says that",
+        "A task says whether no worker accepts it, or all that do are busy",
         arguments: [
             Wait(tasks: "a.*", offers: [], name: "a.b", needs: [], isTaken: true),
             Wait(tasks: "a.*", offers: [], name: "a", needs: [], isTaken: false),

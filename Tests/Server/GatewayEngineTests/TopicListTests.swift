@@ -69,7 +69,7 @@ struct StreamNamesTests {
         }
     }
 
-    @Test("A name of which any number was changed is none")
+    @Test("A name with a changed number has no stream")
     func changed() {
         let numbers = Self.names.name(of: Self.streams[1]).split(separator: "-").compactMap { UInt64($0) }
         #expect(numbers.count == 5)

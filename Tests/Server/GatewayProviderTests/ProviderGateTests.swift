@@ -69,7 +69,7 @@ struct ProviderGateTests {
         #expect(causes[1]["keyID"] == nil && causes[1]["team"] == "T" && causes[2]["keyID"] == "K")
     }
 
-    @Test("A token of an hour ago is taken, one a second older is expired, and its connection is of no use any more")
+    @Test("A token is valid for one hour, and an expired one makes its connection unusable")
     func expired() throws {
         let fixture = try ProviderFixture()
         #expect(fixture.refusal(try fixture.authorization(age: 3600), connection: 1) == nil)
@@ -178,7 +178,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(first, connection: 2) == nil)
     }
 
-    @Test("A key may be shown on so many connections; one more is refused, and one that ends makes room")
+    @Test("A key may be used on a limited number of connections; an ended connection frees a place")
     func connectionsMax() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T1", [])], connectionsMax: 2)
         let tokens = [

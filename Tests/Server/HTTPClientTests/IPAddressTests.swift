@@ -1,7 +1,7 @@
 import HTTPClient
 import Testing
 
-@Suite("Addresses and who can be reached at them")
+@Suite("The scope of IP addresses")
 struct IPAddressTests {
     @Test(
         "Every block of the registries is distinguished from the public Internet, to its first and last address",
@@ -80,7 +80,7 @@ struct IPAddressTests {
 @Suite("URLs as libcurl divides them")
 struct HTTPURLTests {
     @Test(
-        "What is shown of a URL holds no secret",
+        "The displayed form of a URL contains no secret",
         arguments: [
             ("https://example.com", "https://example.com/"),
             ("HTTPS://u:p@Example.com:443/a?key=1#x", "https://Example.com/a"),

@@ -65,7 +65,7 @@ struct FrameCutterTests {
     }
 
     @Test(
-        "What the library objects to is left to it whole",
+        "Faulty frames are passed to the library unchanged",
         arguments: [
             // More padding than payload; no room for the length of the padding; no room for the priority; a frame that
             // is too long.
@@ -165,7 +165,7 @@ struct FrameCutterTests {
         #expect(numbers(Self.data).first != block.first)
     }
 
-    @Test("What is unfinished is so since it was found first, and another one anew")
+    @Test("An unfinished frame is timed since it was found, and the next one separately")
     func unfinishedSince() {
         var unfinished = UnfinishedFrame()
         #expect(unfinished.unfinishedSince == nil)

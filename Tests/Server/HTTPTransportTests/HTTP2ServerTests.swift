@@ -147,7 +147,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("A window is announced behind the number of streams that was last announced, and after the first frame")
+    @Test("A window is announced together with the last stream limit, and after the first frame")
     func earlyStreamWindow() {
         let fixture = SessionFixture(hasBegun: false)
         #expect(fixture.session.setStreamWindow(0))
@@ -170,7 +170,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.session.setStreamWindow(nil))
     }
 
-    @Test("Of a stream that is held back nothing is left when its peer gives up, or its time is over")
+    @Test("A held stream is freed when its peer gives up or its time is over")
     func abandonedStreams() {
         let fixture = Self.fixture(openStreams: 0)
         #expect(fixture.session.setStreamWindow(3))

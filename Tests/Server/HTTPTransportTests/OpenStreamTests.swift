@@ -76,7 +76,7 @@ struct StreamLimitTests {
         #expect(limit.enforced == expected)
     }
 
-    @Test("Who acknowledges before it could is not waited for, and gains nothing from doing it more often")
+    @Test("An acknowledgement that is too early is not waited for, and repeating it has no effect")
     func early() {
         var limit = StreamLimit(10)
         limit.acknowledged(now: 0)
@@ -147,7 +147,7 @@ struct HeldBytesTests {
         #expect(held.count == 20 && all.held == 20)
     }
 
-    @Test("What is held of a block is let go of once, whatever else is held")
+    @Test("The bytes of a block are released once, and other held bytes stay")
     func block() {
         var held = HeldBytes()
         held.hold(5)
@@ -246,7 +246,7 @@ struct DepartureTests {
     }
 }
 
-@Suite("What a peer may still send that carries no request")
+@Suite("The budget of frames without a request")
 struct FrameBudgetTests {
     private static func budgets(burst: Int) -> FrameBudgets {
         var limits = TransportLimits()

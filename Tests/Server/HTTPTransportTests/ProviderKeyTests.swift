@@ -164,7 +164,7 @@ final class ProviderPublicKeyTests {
         #expect(key.pem == published)
     }
 
-    @Test("What holds no P-256 key is named with the remedy")
+    @Test("A file without a P-256 key is named with the remedy")
     func faults() throws {
         #expect(self.fault(Array("no key".utf8))?.hasPrefix("k.p8 holds no key in PEM without a password") == true)
         #expect(self.fault([])?.contains("name the .p8 file that Apple gave you") == true)

@@ -43,7 +43,7 @@ struct ServerBoundTests {
         TestServer.expectServed(operators[1])
     }
 
-    @Test("An address may have so many connections: one more is ended, other addresses and socket files are served")
+    @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
         let folder = try Folder()
         let server = try TestServer(

@@ -26,7 +26,7 @@ struct SessionBoundTests {
         return bytes
     }
 
-    @Test("A header block may have so many CONTINUATION frames, however they are cut up", arguments: [false, true])
+    @Test("CONTINUATION frames of a header block are limited, however the bytes are cut", arguments: [false, true])
     func continuations(isCutUp: Bool) {
         let limits = self.limits { $0.continuationFramesMax = 3 }
         func receive(_ count: Int) -> SessionFixture {
@@ -100,7 +100,7 @@ struct SessionBoundTests {
         ) { _ in ScriptedPeer.frame(9, stream: 1) },
     ]
 
-    @Test("Frames that carry no request come out of one budget, whatever their kind", arguments: Self.floods)
+    @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
     func controlFrames(flood: Flood) {
         // The client's first SETTINGS is one of them.
         let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
@@ -283,7 +283,7 @@ struct SessionBoundTests {
         #expect(fixture.memory.requestBytes.held == 0)
     }
 
-    @Test("All connections may begin so many bytes of requests; requests that come whole are never counted")
+    @Test("Bytes of incomplete requests are limited over all connections; complete requests are not counted")
     func requestBytes() {
         let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
         let first = SessionFixture(limits)
@@ -323,7 +323,7 @@ struct SessionBoundTests {
         return bytes
     }
 
-    @Test("What has come of a block counts with the requests' bytes, field and half field, until the block ends")
+    @Test("The bytes of a partial block, including a partial field, count as request bytes until the block ends")
     func blockBytes() {
         let fixture = SessionFixture()
         fixture.receive(Self.half(1000))

@@ -70,7 +70,7 @@ struct TLSTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("What is neither TLS nor HTTP gets no words")
+    @Test("Bytes that are neither TLS nor HTTP get no answer")
     func noise() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -213,7 +213,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate as large as may be is taken, a larger one is refused in the handshake, and others are served")
+    @Test("A client certificate is accepted up to the maximum size, and a larger one is refused in the handshake")
     func largeCertificate() throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -304,7 +304,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate that is not there is named")
+    @Test("A missing certificate is named")
     func missingCertificate() {
         let error = #expect(throws: TransportError.self) {
             try TLSContext(certificateChainFile: "/nowhere/server.pem", privateKeyFile: "/nowhere/server.key")
@@ -314,7 +314,7 @@ struct TLSTests {
     }
 }
 
-@Suite("Whose client certificates are trusted", .timeLimit(.minutes(15)))
+@Suite("Trust in client certificates", .timeLimit(.minutes(15)))
 struct ClientTrustTests {
     private func bytes(_ file: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: file))) }
 
@@ -366,7 +366,7 @@ struct ClientTrustTests {
         #expect(trust.fault(of: certificate) != nil)
     }
 
-    @Test("What an authority has revoked is refused, also by a list that is overdue; another's are not concerned")
+    @Test("A revoked certificate is refused, also by an overdue list; other authorities are not affected")
     func revoked() throws {
         let (own, other) = (try TestAuthority("One"), try TestAuthority("Two"))
         let files = try [own.issue("/UID=a"), own.issue("/UID=b"), other.issue("/UID=c")]
@@ -421,7 +421,7 @@ struct ClientTrustTests {
         #expect(message(pem, list + strange)?.hasPrefix("crl.pem holds a list that no authority") == true)
     }
 
-    @Test("What a certificate says of its holder is read")
+    @Test("Fields of a certificate are read")
     func contents() throws {
         let own = try TestAuthority()
         let topics = [(topic: "com.example.app", kind: "app")]

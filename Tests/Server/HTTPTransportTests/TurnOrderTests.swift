@@ -6,7 +6,7 @@ import WakeGateTestKit
 import Wire
 
 /// A client that sends little is read before those that send much, and the latter are read, too.
-@Suite("Whose turn it is", .timeLimit(.minutes(15)))
+@Suite("The order of connections", .timeLimit(.minutes(15)))
 struct TurnOrderTests {
     @Test("A quiet connection is read before most of the busy ones that came first", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
@@ -28,7 +28,7 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count == FlowScene.noisyCount)
     }
 
-    @Test("Who sends little is quiet while others are busy; a busy flow's new connection is not")
+    @Test("A flow with few bytes is quiet while others are busy; a busy flow's new connection is not")
     func quietOnes() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)
@@ -105,7 +105,7 @@ struct TurnOrderTests {
         #expect(try #require(order.firstIndex(of: "woken")) < #require(order.firstIndex(of: "/3/x")))
     }
 
-    @Test("Who has grown quiet is among the others again, though nothing is heard from it")
+    @Test("A flow that became quiet is treated like the others again, even without new bytes")
     func quietAgain() throws {
         let scene = try FlowScene()
         scene.makeNoise()
@@ -121,7 +121,7 @@ struct TurnOrderTests {
         #expect(scene.loop.busyConnectionCount == 0)
     }
 
-    @Test("Busy connections that end before their turn leave nothing behind")
+    @Test("Busy connections that end before their turn are cleaned up")
     func ended() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)

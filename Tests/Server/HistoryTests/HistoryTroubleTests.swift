@@ -57,7 +57,7 @@ struct HistoryTroubleTests {
     }
 
     @Test(
-        "A file of another format is set aside, and one that was set aside before makes room, which is said",
+        "A file of another format is set aside and replaces an earlier one, which is reported",
         arguments: [1, 3]
     )
     func otherFormat(format: Int64) throws {
@@ -91,7 +91,7 @@ struct HistoryTroubleTests {
         try self.expectNewStart(rig, "damaged")
     }
 
-    @Test("A damaged byte, wherever it is, gives no wrong answer: at most the history begins anew")
+    @Test("A damaged byte never causes a wrong answer: at most the history is started over")
     func damagedBytes() throws {
         let rig = try self.filled()
         let whole = try Data(contentsOf: URL(filePath: rig.path))
@@ -127,7 +127,7 @@ struct HistoryTroubleTests {
         try self.expectNewStart(rig, "damaged")
     }
 
-    @Test("A file that is begun anew while it runs lets go of all records, so that they can be appended in order again")
+    @Test("A file that is started over at run time forgets all records, and accepts them again in order")
     func recordsAgain() throws {
         let rig = try self.filled()
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
@@ -185,7 +185,7 @@ struct HistoryTroubleTests {
         #expect(rig.troubles.count == 2)
     }
 
-    @Test("A folder that is not there is waited for, and what is collected meanwhile is not lost")
+    @Test("With a missing folder events are kept in memory, and stored when it exists again")
     func noFolder() throws {
         let rig = try HistoryRig()
         try FileManager.default.removeItem(at: rig.folder)

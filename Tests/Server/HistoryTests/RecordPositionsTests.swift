@@ -10,7 +10,7 @@ import Wire
 struct RecordPositionsTests {
     private static let second = EventRecord.sequencesOfSecond
 
-    @Test("Records come one behind the other, and numbers that begin anew leave earlier ones off")
+    @Test("Records are taken in sequence, and numbers that start over leave earlier ones off")
     func leftOff() {
         var positions = RecordPositions()
         #expect(positions.take(1) == 0 && positions.take(2) == 0)
@@ -25,7 +25,7 @@ struct RecordPositionsTests {
         #expect(positions.knowsNumbers(of: other + 9) && !positions.knowsNumbers(of: 3 * Self.second))
     }
 
-    @Test("Records behind the place where numbers left off are taken later, each once")
+    @Test("Records after a place where numbers left off are taken later, each once")
     func returned() {
         let other = 7 * Self.second
         var positions = RecordPositions(newest: other + 2, leftOff: [5])
@@ -40,7 +40,7 @@ struct RecordPositionsTests {
         #expect(positions.leftOff == [9, other + 3] && positions.newest == third)
     }
 
-    @Test("Of very many places where numbers left off the oldest are forgotten, and count as taken")
+    @Test("Only the newest places where numbers left off are kept; older records count as taken")
     func many() {
         var positions = RecordPositions()
         for number in 1...100 as ClosedRange<UInt64> { positions.take(number * Self.second) }

@@ -86,7 +86,7 @@ struct ConditionsReporterTests {
         #expect(waits == [10_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000])
     }
 
-    @Test("What is refused is not sent again until it changes, or the gateway is reached anew")
+    @Test("A refused report is not repeated until it changes, or the gateway is connected again")
     func refused() {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: 80), now: 0)

@@ -16,7 +16,7 @@ struct MeteredWatchTests {
     }
 
     @Test(
-        "What NetworkManager says is metered, not, or unknown",
+        "NetworkManager's values are read as metered, not metered or unknown",
         arguments: [
             ("1", true, true), ("2", false, false), ("3", true, false), ("4", false, false), ("0", nil, nil),
         ] as [(String, Bool?, Bool?)]

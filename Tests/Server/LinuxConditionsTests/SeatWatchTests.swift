@@ -89,7 +89,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 11_000) == nil)
     }
 
-    @Test("Without a bus nothing is known, and that is said")
+    @Test("Without a bus the state is unknown, and the fault is reported")
     func nobody() throws {
         let watch = SeatWatch(socket: self.folder.path + "/run/dbus/system_bus_socket")
         #expect(watch.nextAt < 0)
@@ -136,7 +136,7 @@ struct SeatWatchTests {
         #expect(watch.appState(now: 44_999) == .active && watch.appState(now: 45_000) == .background)
     }
 
-    @Test("logind that does not answer is given ten seconds, is believed when it does, and is asked anew in a minute")
+    @Test("A silent logind is a fault after ten seconds, its late answer counts, and it is queried again in a minute")
     func slow() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "nothing"])
         let watch = SeatWatch(socket: bus.socket)

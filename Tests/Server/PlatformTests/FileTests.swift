@@ -23,7 +23,7 @@ struct FileTests {
         return nil
     }
 
-    @Test("What is written is read again, at most as much as is asked for")
+    @Test("A written file is read back, up to the given number of bytes")
     func contents() throws {
         let path = try self.made("a", "0123456789")
         #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array("0123456789".utf8))
@@ -83,7 +83,7 @@ struct FileTests {
         #expect(throws: SystemError(ENOSPC)) { try file.write(text) }
     }
 
-    @Test("A folder tells the names in it that begin with no dot, as many as are asked for")
+    @Test("A folder lists the names that do not begin with a dot, up to the given number")
     func names() throws {
         for name in ["a", "b", ".c"] { _ = try self.made(name, "") }
         #expect(FileSystem.names(in: self.folder.path, countMax: 10)?.sorted() == ["a", "b"])
@@ -156,7 +156,7 @@ struct FileTests {
     }
 
     @Test(
-        "A name that something has is given to no file, whether or not there are hard links",
+        "A file is never moved to an existing name, with or without hard links",
         arguments: [(0, ENOSYS), (1, EPERM), (1, EMLINK), (2, EOPNOTSUPP), (2, ENOSYS)]
     )
     func unusedNames(calls: Int, error: Int32) throws {

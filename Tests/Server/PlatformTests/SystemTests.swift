@@ -109,7 +109,7 @@ struct NamedThreadTests {
         #expect(try self.lines(of: "comm", name: given, .inherited) == [shown])
     }
 
-    @Test("A thread takes the signals of who started it, or none but those that cannot be put off")
+    @Test("A thread inherits its creator's signals, or blocks all that can be blocked")
     func signals() throws {
         func blocked(_ signals: NamedThread.Signals) throws -> UInt64 {
             let lines = try self.lines(of: "status", name: "signals", signals)
@@ -137,7 +137,7 @@ struct NamedThreadTests {
 
 @Suite("Random bits", .timeLimit(.minutes(15)))
 struct RandomBitsTests {
-    @Test("What is drawn never repeats, within a block and across blocks, nor from another source")
+    @Test("Random bits never repeat, within a block, across blocks or between sources")
     func distinct() {
         var first = RandomBits()
         var second = RandomBits()
@@ -150,7 +150,7 @@ struct RandomBitsTests {
         }
     }
 
-    @Test("As many bytes are drawn as are asked for, and every value comes")
+    @Test("Random bytes have the requested count, and every value occurs")
     func bytes() {
         var random = RandomBits()
         let drawn = random.bytes(20_000)
@@ -158,7 +158,7 @@ struct RandomBitsTests {
         #expect(random.bytes(0).isEmpty)
     }
 
-    @Test("They serve the standard library's choices as any generator does")
+    @Test("Random bits work as a generator of the standard library")
     func choices() {
         var random = RandomBits()
         for _ in 0..<100 { #expect((3...5).contains(Int.random(in: 3...5, using: &random))) }

@@ -144,7 +144,7 @@ struct SimulatedDiskTests {
         #expect(isDamaged)
     }
 
-    @Test("What was written outlives the process, synced or not")
+    @Test("Written data survives the process, synced or not")
     func pageCacheOutlivesProcess() throws {
         let disk = SimulatedDisk()
         let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
@@ -190,7 +190,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 2)
     }
 
-    @Test("One connection writes at a time, and others read what was committed before", arguments: Keeping.allCases)
+    @Test("One connection writes at a time, and others read the last commit", arguments: Keeping.allCases)
     func locks(keeping: Keeping) throws {
         let disk = SimulatedDisk()
         let writer = try Self.open(disk, keeping.pragmas)
@@ -262,7 +262,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    @Test("Damage is seen by who reads next")
+    @Test("Damage is seen by the next reader")
     func damage() {
         let disk = SimulatedDisk()
         #expect(Self.write(disk, Keeping.journal.pragmas) == Self.commits)

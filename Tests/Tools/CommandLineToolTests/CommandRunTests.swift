@@ -3,7 +3,7 @@ import Testing
 import WakeWorker
 import Wire
 
-@Suite("What a command gets to know of its wake, and what its exit status says")
+@Suite("A command's environment, and its exit status")
 struct CommandRunTests {
     @Test(
         "A payload reaches the command byte for byte",
@@ -106,7 +106,7 @@ struct CommandRunTests {
     }
 }
 
-@Suite("Progress that a command tells", .timeLimit(.minutes(15)))
+@Suite("Progress lines of a command", .timeLimit(.minutes(15)))
 struct CommandProgressTests {
     @Test(
         "A line is a report, or nothing",
@@ -158,7 +158,7 @@ struct CommandProgressTests {
         #expect(rest.newest == CommandProgress(completed: 3, total: 9))
     }
 
-    @Test("Of one piece the newest line counts, and a line that is none hides it not")
+    @Test("The newest valid line of a piece counts, even after an invalid one")
     func newest() {
         var lines = ProgressLines()
         let reading = lines.received(Array("progress 1/9\nprogress 2/9\n?\nprogress 5/9 x\nwhat\n".utf8)[...])
@@ -276,7 +276,7 @@ struct OutputLinesTests {
         #expect(String(decoding: queue.next(100), as: UTF8.self).contains("lines of the commands' output were dropped"))
     }
 
-    @Test("What was written does not come again")
+    @Test("Written output is not written again")
     func written() {
         var queue = OutputQueue()
         for number in 0..<100 { queue.append(Array("\(number)\n".utf8), now: 0) }

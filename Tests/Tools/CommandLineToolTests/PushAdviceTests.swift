@@ -5,7 +5,7 @@ import Testing
 import Wire
 import wakegate
 
-@Suite("What is said of the answer to a push")
+@Suite("Advice after a push")
 struct PushAdviceTests {
     private let device = String(repeating: "0badcafe", count: 8)
 
@@ -64,7 +64,7 @@ struct PushAdviceTests {
         }
     }
 
-    @Test("A refused provider token leads to the gateway's log, and one that is none to the options")
+    @Test("A refused provider token leads to the gateway's log, and a missing one to the options")
     func providerTokens() {
         let answer = self.answer(403, "InvalidProviderToken")
         #expect(self.text(answer, key: true)?.contains("providerTokenRefused") == true)

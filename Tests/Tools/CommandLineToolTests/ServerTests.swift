@@ -5,7 +5,7 @@ import Glibc
 import Testing
 import wakegate
 
-@Suite("What servers leave for others")
+@Suite("Files and folders of servers")
 struct ServerTests {
     private func folder() -> String { "/tmp/wakegate-test-\(UUID().uuidString)" }
 
@@ -72,7 +72,7 @@ struct ServerTests {
     }
 
     @Test(
-        "A state folder behind a link to nothing is refused with the link's name, by a start as by a check",
+        "A state folder behind a dangling link is refused with the link's name, by a start and by a check",
         arguments: ["", "/below", "/far/below"]
     )
     func danglingLink(rest: String) throws {

@@ -102,7 +102,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("What is not permitted is shown as the configuration would permit it")
+    @Test("A refusal as not permitted shows the configuration that permits the task")
     func permission() {
         let response = HTTPResponse(status: 403, body: Array(#"{"reason":"NotPermitted"}"#.utf8))
         #expect {
@@ -112,7 +112,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("Another refusal is the gateway's alone, and a good answer is none")
+    @Test("Other refusals are shown as the gateway's, and a success is not an error")
     func otherAnswers() throws {
         try TaskRefusal.check(HTTPResponse(status: 204), device: nil)
         let shutdown = HTTPResponse(status: 503, body: Array(#"{"reason":"Shutdown"}"#.utf8))

@@ -45,7 +45,7 @@ struct TaskProgressTests {
         #expect(silent.finished == silent && finished.progress?.share == 1)
     }
 
-    @Test("What does not advance for fifteen seconds has stalled, until it advances")
+    @Test("A task without an advance for fifteen seconds has stalled, until it advances")
     func stall() throws {
         var pace = TaskPace()
         for second in 0...14 { pace.saw(40, at: Int64(second) * 1000) }

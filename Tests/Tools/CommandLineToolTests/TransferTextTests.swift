@@ -18,7 +18,7 @@ struct TransferTextTests {
         #expect(ByteText.text(count) == text)
     }
 
-    @Test("The rate is that of the last seconds, and begins anew with the entity")
+    @Test("The rate is that of the last seconds, and starts over with the entity")
     func meter() {
         var meter = TransferMeter()
         #expect(meter.rate(at: 0) == nil)
@@ -35,7 +35,7 @@ struct TransferTextTests {
         #expect(meter.rate(at: 22_000) == 500)
     }
 
-    @Test("However often it is noted, few samples are kept")
+    @Test("The number of kept samples is small, however often bytes are noted")
     func samples() {
         var (often, seldom) = (TransferMeter(), TransferMeter())
         for moment in 0...20_000 { often.noted(Int64(moment), at: Int64(moment)) }

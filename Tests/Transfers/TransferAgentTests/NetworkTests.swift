@@ -4,7 +4,7 @@ import Testing
 import TransferAgent
 import Wire
 
-@Suite("What an attempt makes of answers")
+@Suite("How an attempt interprets answers")
 struct NetworkTests {
     @Test(
         "A range of bytes is read, and nothing else",
@@ -129,7 +129,7 @@ struct NetworkTests {
     }
 
     @Test(
-        "What a gateway's answer means",
+        "How a gateway's answer is interpreted",
         arguments: [
             (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
             (410, "Unregistered", .refused("")), (409, "TooManySessions", .again("")), (503, "Shutdown", .again("")),

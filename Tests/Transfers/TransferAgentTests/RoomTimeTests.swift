@@ -195,7 +195,7 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("Clocks that were read some milliseconds apart have a start store nothing anew, and one that was set does")
+    @Test("A clock difference of milliseconds makes a start store nothing, and a changed clock does")
     func jitter() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -237,7 +237,7 @@ struct RoomTimeTests {
         #expect(listed?["transfers"]?.elements.isEmpty == true)
     }
 
-    @Test("What one command removes another of the same turn does not show")
+    @Test("A transfer removed in a turn is not shown by an earlier command of the same turn")
     func sameTurn() throws {
         let id = try self.rig.finished()
         let shown = self.rig.submit(.transfer("s", id))
@@ -247,7 +247,7 @@ struct RoomTimeTests {
     }
 }
 
-@Suite("Followers of a session hear of its end, or its device is woken", .timeLimit(.minutes(15)))
+@Suite("Followers of a session receive its end, or its device is woken", .timeLimit(.minutes(15)))
 struct RoomFollowerTests {
     private let rig: RoomRig
 

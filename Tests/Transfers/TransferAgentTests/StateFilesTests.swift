@@ -205,7 +205,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("What a copy has left that a crash cut short goes, and nothing else")
+    @Test("The leftover of an interrupted copy is removed, and no other file")
     func leftover() throws {
         defer { self.remove() }
         let files = try self.files()

@@ -126,7 +126,7 @@ struct StoreTests {
         #expect(try size() == 0)
     }
 
-    @Test("A commit of which a part fails leaves nothing behind")
+    @Test("A commit with a failing part stores nothing")
     func atomic() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         let store = try self.store()
@@ -139,7 +139,7 @@ struct StoreTests {
         #expect(try store.record(1)?.spec == spec)
     }
 
-    @Test("What was committed is there after a loss of power, at whatever moment a process before has died")
+    @Test("Commits survive a power loss, wherever an earlier process died")
     func powerLoss() throws {
         func open(_ disk: SimulatedDisk) throws -> TransferStore {
             try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in

@@ -28,7 +28,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("Any gateway does what is due, and the holder's worker hears why its wake expired")
+    @Test("Any gateway expires a wake, and the holder's worker receives the reason")
     func dueAnywhere() throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }
@@ -205,7 +205,7 @@ struct SharedGatewayEngineTests {
         #expect(rig[0].word(24) == "scheduled")
     }
 
-    @Test("Who waits for a topic, or for a pause, that the store cannot keep is refused with the cause")
+    @Test("Requests that wait for a topic or a pause that cannot be stored are refused with the cause")
     func notShared() throws {
         let scene = ScriptedScene()
         let (store, heard) = (scene.store, scene.heard)
@@ -283,7 +283,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.topicsAsked.isEmpty)
     }
 
-    @Test("However many commands wait, locked rows are looked at in between")
+    @Test("Locked rows are checked in between, even with many waiting commands")
     func lockedLanes() throws {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
@@ -330,7 +330,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("What others are always faster with is refused after some tries, and counted as that alone")
+    @Test("A command that always loses to conflicts is refused after some attempts, and not counted as a push")
     func alwaysConflicting() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.register(1, 1) }
@@ -346,7 +346,7 @@ struct SharedGatewayEngineTests {
         #expect(try rig.books(1).accepted == 1)
     }
 
-    @Test("Now or never reaches a slot of another gateway, and is over where there is none")
+    @Test("A now-or-never push uses a slot of another gateway, and is discarded without one")
     func nowOrNever() throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }

@@ -110,7 +110,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.nextDue == now + -1)
     }
 
-    @Test("A wake leads to its device while it is in flight, and ten minutes more, and its holder is named who ends it")
+    @Test("A wake leads to its device in flight and for ten more minutes, and its end names its holder")
     func wakes() throws {
         var time = self.database.now
         self.database.follow = { time }
@@ -132,7 +132,7 @@ struct SimulatedDatabaseTests {
         #expect(self.database.log.misuses == [])
     }
 
-    @Test("What a dead gateway commits is refused, and its wakes are found by its number")
+    @Test("A commit of a dead gateway is refused, and its wakes are found by its number")
     func fencing() {
         let wake = WakeID(random: (1, 2))
         self.make(ClusterWrites(1, isNew: true, launched: [wake]))
@@ -269,7 +269,7 @@ extension ClusterWrites {
 /// Gateways that count in rows, on a database that fails in every possible way.
 @Suite("The simulated database when things fail", .timeLimit(.minutes(15)))
 struct DatabaseFaultTests {
-    @Test("What is acknowledged stays, what is refused is not there, and no row loses a change")
+    @Test("Acknowledged commits stay, refused ones leave no trace, and no row loses a change")
     func holds() {
         var happened: Set<DatabaseLog.Event> = []
         for seed in 1...(24 as UInt64) {

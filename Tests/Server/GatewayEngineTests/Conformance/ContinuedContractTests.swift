@@ -7,7 +7,7 @@ import Wire
 
 /// The rules for continued tasks in every engine: the caller and time of a start, the tasks that may run at the same
 /// time, and the end of a task.
-@Suite("What every engine keeps of continued tasks", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
         let contract = try EngineContract(kind) {
@@ -39,7 +39,7 @@ struct ContinuedContractTests {
         #expect(contract.member(7, "usage", "habitualHours") == "a list")
     }
 
-    @Test("One that cannot launch at once waits its turn, or is refused by its strategy", arguments: EngineKind.all)
+    @Test("A continued task that cannot launch yet waits, or is refused by its strategy", arguments: EngineKind.all)
     func strategies(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.submit(1, 1, "export.none", .continued(.fail)) }
@@ -219,7 +219,7 @@ struct ContinuedContractTests {
         #expect(try contract.books().requests.submitted.sum == contract.books().requestsAccountedFor)
     }
 
-    @Test("What does not advance for fifteen seconds is counted as stalled, until it does", arguments: EngineKind.all)
+    @Test("A task without an advance for fifteen seconds is stalled, until it advances", arguments: EngineKind.all)
     func stalled(kind: EngineKind) throws {
         let contract = try self.contract(kind, continuedMax: 2)
         contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
@@ -255,7 +255,7 @@ struct ContinuedContractTests {
         #expect(Set(ended.map { $0.labels["result"] }) == ["expired", "success"])
     }
 
-    @Test("One that was cancelled as it ran launches no more, and an eleventh is refused", arguments: EngineKind.all)
+    @Test("A running task that is cancelled launches no more, and an eleventh is refused", arguments: EngineKind.all)
     func bounds(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -328,7 +328,7 @@ struct SessionContractTests {
 @Suite("The contract of an engine: another policy", .timeLimit(.minutes(15)))
 struct ReloadContractTests {
     @Test(
-        "What may launch earlier by another policy launches earlier, with nothing else happening",
+        "Pushes that a new policy allows earlier launch earlier, without another event",
         arguments: EngineKind.all
     )
     func earlier(kind: EngineKind) throws {

@@ -349,7 +349,7 @@ struct PushListContractTests {
         #expect(try self.list(contract, 1100) { $0.outcomes = two } == ["3 noWake", "1 completed"])
     }
 
-    @Test("A push is listed as lost whatever became of it after a wake of it was", arguments: EngineKind.all)
+    @Test("A push is listed as lost after a wake of it was lost, whatever its state", arguments: EngineKind.all)
     func lost(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -443,7 +443,7 @@ struct EventContractTests {
     }
 
     @Test(
-        "Who comes later hears what happens from then on, and after the last has gone nothing is kept",
+        "A new follower receives only later events, and events are dropped without followers",
         arguments: EngineKind.all
     )
     func later(kind: EngineKind) throws {

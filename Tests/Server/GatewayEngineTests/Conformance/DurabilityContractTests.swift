@@ -86,7 +86,7 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "What was answered is there after a restart, wakes are launched again as if they had not been",
+        "Answered pushes survive a restart, and their wakes launch again without counting an attempt",
         arguments: EngineKind.keeping
     )
     func restart(kind: EngineKind) throws {
@@ -116,7 +116,7 @@ struct DurabilityContractTests {
         #expect(contract.answerCount(2) == 1, "the next process answers no request of the previous one")
     }
 
-    @Test("What ended before a restart has ended, and what a device reported holds", arguments: EngineKind.keeping)
+    @Test("Ended wakes and reported conditions survive a restart", arguments: EngineKind.keeping)
     func ended(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -144,7 +144,7 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "A process that dies before the commit leaves no trace of what it was to tell",
+        "A process that dies before the commit leaves no trace of unanswered pushes",
         arguments: EngineKind.onCommand
     )
     func diesBeforeCommit(kind: EngineKind) throws {
@@ -282,7 +282,7 @@ struct TaskDurabilityContractTests {
         #expect(try self.resumes(late, from: #"{"completed":9,"total":100}"#))
     }
 
-    @Test("Progress is as durable as whatever ends its launch, and as an end of the gateway", arguments: 0..<4)
+    @Test("Progress is stored with any event that ends its launch, and when the gateway ends", arguments: 0..<4)
     func hurriedProgress(way: Int) throws {
         for kind in EngineKind.keepingAlone {
             let (contract, wake) = try self.running(kind)
@@ -297,7 +297,7 @@ struct TaskDurabilityContractTests {
         }
     }
 
-    @Test("A continued task that told nothing launches again after restarts from null", arguments: EngineKind.keeping)
+    @Test("A task without progress launches again with a null resumedFrom", arguments: EngineKind.keeping)
     func resumedFromNothing(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask {

@@ -184,7 +184,7 @@ struct PauseContractTests {
         #expect(try contract.lastWake().kind == .urlSession)
     }
 
-    @Test("A pause is there after a restart, until it is ended", arguments: EngineKind.keeping)
+    @Test("A pause survives restarts until the topic is resumed", arguments: EngineKind.keeping)
     func restart(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }

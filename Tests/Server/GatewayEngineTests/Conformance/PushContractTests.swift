@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The contract of an engine: pushes", .timeLimit(.minutes(15)))
 struct PushContractTests {
-    @Test("Every push is answered once, under its own id, whatever becomes of it", arguments: EngineKind.all)
+    @Test("Every push is answered once, under its own id", arguments: EngineKind.all)
     func once(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let (past, future) = (contract.wall / 1000 - 1, contract.wall / 1000 + 60)
@@ -93,7 +93,7 @@ struct PushContractTests {
         #expect(contract.wakes.count == 3)
     }
 
-    @Test("A push is in one place of the books from its answer to its end", arguments: EngineKind.all)
+    @Test("A push is counted in exactly one place from its answer to its end", arguments: EngineKind.all)
     func books(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }

@@ -66,7 +66,7 @@ struct TaskContractTests {
         #expect(try contract.lastWake().stream != 2, "it takes no pushes")
     }
 
-    @Test("What is needed goes only where it is offered", arguments: EngineKind.all)
+    @Test("A task with required resources goes only to a stream that offers them", arguments: EngineKind.all)
     func resources(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -109,7 +109,7 @@ struct TaskContractTests {
         #expect(contract.member(4, "hint").contains("are at least 3600 s apart (policy.processingInterval)"))
     }
 
-    @Test("What the policy refuses is answered by its reason and counted", arguments: EngineKind.all)
+    @Test("A refusal by the policy has its reason and is counted", arguments: EngineKind.all)
     func refused(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks[EngineRig.topicName(0)] = [.init("a.*")] }
         contract.ask { $0.register(1, 1) }
@@ -292,7 +292,7 @@ struct TaskContractTests {
         #expect(contract.expirations(5) == [.operator])
     }
 
-    @Test("Whatever is in flight in the short lane ends without its name, and nothing else", arguments: EngineKind.all)
+    @Test("Without a name, an operator ends only the wake in the short lane", arguments: EngineKind.all)
     func simulatedOfDevice(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {

@@ -14,7 +14,7 @@ struct WakeContractTests {
         return (contract, try contract.lastWake())
     }
 
-    @Test("Of two streams one gets a wake, and the other finds nothing", arguments: EngineKind.all)
+    @Test("Only one of two streams gets a wake", arguments: EngineKind.all)
     func oneOfTwo(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -29,7 +29,7 @@ struct WakeContractTests {
         #expect(try contract.statistics().workers.busy == 1)
     }
 
-    @Test("A slot is taken once, and who waits gets it when it is free", arguments: EngineKind.all)
+    @Test("A slot is used once, and goes to a waiting push when it is free", arguments: EngineKind.all)
     func oneSlot(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.push(3, 2) }

@@ -58,7 +58,7 @@ struct WarningContractTests {
     }
 
     @Test(
-        "A warning is at most half of the window before the deadline, and there is none with 0",
+        "The lead of a warning is at most half of the window, and a lead of 0 disables it",
         arguments: EngineKind.all
     )
     func leads(kind: EngineKind) throws {

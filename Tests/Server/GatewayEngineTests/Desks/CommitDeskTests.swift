@@ -5,7 +5,7 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("What is handed to the store, and when others hear of it", .timeLimit(.minutes(15)))
+@Suite("Commits, and the time at which answers are sent", .timeLimit(.minutes(15)))
 struct CommitDeskTests {
     /// A service on a store that commits on command.
     private final class Rig {
@@ -108,7 +108,7 @@ struct CommitDeskTests {
         #expect(rig.heard() == ["2: 204", "3: 204", "4: 204"] && rig.store.commits == 2)
     }
 
-    @Test("What the gateway keeps besides devices is a reason to commit")
+    @Test("Records other than devices also cause a commit")
     func records() throws {
         let rig = try Rig()
         rig.records.workersAsked()
@@ -119,7 +119,7 @@ struct CommitDeskTests {
         #expect(rig.store.commits == 1)
     }
 
-    @Test("After a failed commit who waited is refused once, in order, and the store says what is durable")
+    @Test("After a failed commit waiting requests are refused once, in order, and the store has the durable state")
     func failed() throws {
         let rig = try Rig()
         rig.engine.register(1)
@@ -339,7 +339,7 @@ struct CommitPipelineTests {
         return pace
     }
 
-    @Test("Pushes wait until as many are there as were before, and questions for nothing")
+    @Test("Pushes wait until as many as before have arrived, and questions do not wait")
     func rest() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)
         let before = rig.store.commits

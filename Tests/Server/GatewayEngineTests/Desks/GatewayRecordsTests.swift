@@ -9,7 +9,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What a gateway keeps besides devices", .timeLimit(.minutes(15)))
+@Suite("Records of a gateway other than devices", .timeLimit(.minutes(15)))
 struct GatewayRecordsTests {
     private let now = Instant(milliseconds: 1_700_000_000_000)
 
@@ -167,7 +167,7 @@ struct GatewayStoreTests {
 
 @Suite("The watchdog", .timeLimit(.minutes(15)))
 struct WatchdogTests {
-    @Test("It is content while every thread turns, and asks again only then")
+    @Test("The watchdog is satisfied while every thread turns, and asks again only then")
     func look() {
         let pulses = [Pulse(), Pulse()]
         let asked = Tally()
@@ -183,7 +183,7 @@ struct WatchdogTests {
         #expect(asked.total == 4)
     }
 
-    @Test("It tells at once, and again after each turn of the thread it watches")
+    @Test("The watchdog notifies immediately, and again after each turn of the watched thread")
     func tells() throws {
         let pulse = Pulse()
         let told = DispatchSemaphore(value: 0)

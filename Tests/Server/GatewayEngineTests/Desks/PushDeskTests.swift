@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What pushes are answered", .timeLimit(.minutes(15)))
+@Suite("Answers to pushes", .timeLimit(.minutes(15)))
 struct PushDeskTests {
     /// A cause of a refusal.
     struct Case: CustomTestStringConvertible {

@@ -75,7 +75,7 @@ struct ClusterStatusTests {
     }
 }
 
-@Suite("What must be equal in all gateways on one store")
+@Suite("Configuration that must be equal in all gateways on one store")
 struct ConfigurationDigestsTests {
     private func digests(_ settings: String...) throws -> [String: UInt64] {
         let configuration = try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
@@ -114,7 +114,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([short, long]) == ["topics.a.tasks"])
     }
 
-    @Test("What does not decide, or is a machine's own, may differ")
+    @Test("Settings of one machine, or without an effect on decisions, may differ")
     func others() throws {
         let one = try self.digests()
         let other = try self.digests("limits.pendingBytesMax=5000", "drainTimeout=3", "limits.connectionsMax=9")
@@ -130,7 +130,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([]) == [])
     }
 
-    @Test("However many topics are named, the keys are bounded, and a difference in the last is found")
+    @Test("With many topics the number of keys is limited, and a difference in the last topic is found")
     func manyTopics() throws {
         var one = EngineConfiguration()
         for number in 0..<500 {

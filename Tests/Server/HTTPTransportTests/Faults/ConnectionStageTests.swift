@@ -5,7 +5,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every stage of a connection, and everything that its peer, its handler, the system or time can do to it there.
-@Suite("A connection at every stage and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A connection at every stage with every event", .timeLimit(.minutes(15)))
 struct ConnectionStageTests {
     private typealias Peer = ScriptedPeer
 
@@ -76,7 +76,7 @@ struct ConnectionStageTests {
         .closed: Dictionary(uniqueKeysWithValues: Event.allCases.map { ($0, .ended) }),
     ]
 
-    @Test("The table has every stage and every event")
+    @Test("The table has every stage and event")
     func table() {
         for stage in ConnectionStage.allCases {
             #expect(Set(Self.outcomes[stage, default: [:]].keys) == Set(Event.allCases), "\(stage)")

@@ -48,7 +48,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "Whatever step fails, once or for good, each request is answered or closed once, and the loop serves on",
+        "If any step fails, once or permanently, each request is answered or closed once, and the loop keeps serving",
         arguments: FaultScene.Language.allCases,
         [0, 700]
     )

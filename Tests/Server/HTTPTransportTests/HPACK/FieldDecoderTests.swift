@@ -341,7 +341,7 @@ struct FieldEncoderTests {
         #expect(response.block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
     }
 
-    @Test("A response is filled anew, with constants, bytes and numbers")
+    @Test("A reused response has only its new fields: constants, bytes and numbers")
     func filledAnew() throws {
         let response = Response()
         response.begin(status: 200)

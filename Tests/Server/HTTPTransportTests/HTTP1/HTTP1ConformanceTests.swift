@@ -110,7 +110,7 @@ struct HTTP1ConformanceTests {
         }
     }
 
-    @Test("Requests behind one that waits are not asked for before it is answered, and wait in the socket")
+    @Test("Pipelined requests wait until the one before is answered")
     func pipelined() {
         let fixture = HTTP1Fixture()
         let next = [UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n\r\n".utf8)
@@ -231,7 +231,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.statuses == [408])
     }
 
-    @Test("What arrives in part counts with the requests' bytes, and is refused where they have no room")
+    @Test("Bytes of a partial request count as request bytes, and are refused over the limit")
     func room() {
         var limits = TransportLimits()
         limits.requestBytesMax = 40
