@@ -26,7 +26,7 @@ struct DashboardTests {
         let scenes: [String]
     }
 
-    @Test("It shows a gateway at work in light, in dark and on a phone, without a fault of accessibility")
+    @Test("The dashboard shows a working gateway in light, dark and on a phone, without accessibility faults")
     func look() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -43,7 +43,7 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
-    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
+    @Test("The dashboard shows tasks with their reasons, launches, expires and cancels them, and escapes their texts")
     func tasks() throws {
         let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)
@@ -150,7 +150,7 @@ struct DashboardTests {
         try self.play(["finds"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("What waits for all devices of a list is dropped, once their number was seen")
+    @Test("The pending pushes of all devices in a list are dropped after their number was shown")
     func bulk() throws {
         let gateway = try RunningGateway()
         for number in 1...3 {
@@ -202,7 +202,7 @@ struct DashboardTests {
         try self.play(["empty"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says what the gateway was started without")
+    @Test("The dashboard shows the loss with which the gateway was started")
     func loss() throws {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGKILL)
@@ -211,7 +211,7 @@ struct DashboardTests {
         try self.play(["loss"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says that the gateway is gone, keeps what it had, and comes back by itself")
+    @Test("The dashboard says that the gateway is gone, keeps its data, and reconnects automatically")
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(self.patience)

@@ -71,7 +71,7 @@ struct DocumentationTests {
         #expect(ended.output.split(separator: "\n").map(String.init) == lines.map(\.1))
     }
 
-    @Test("A shell that there are no completions for is refused with those there are")
+    @Test("Completions for an unknown shell are refused with a list of the known shells")
     func unknownShell() throws {
         let ended = try ChildProcess.run(RunningGateway.program, ["completion", "tcsh"])
         #expect(ended.status == 64)

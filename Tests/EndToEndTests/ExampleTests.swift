@@ -79,7 +79,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("The worker in Python divides a stream at line feeds alone, whatever its library takes for a line's end")
+    @Test("The Python worker splits a stream at line feeds only, whatever its library splits at")
     func pythonLines() throws {
         let script = """
             import asyncio, contextlib, json, sys

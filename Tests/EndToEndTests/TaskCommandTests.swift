@@ -106,7 +106,7 @@ struct TaskCommandTests {
         #expect(none.errors.contains("409"), "\(none.errors)")
     }
 
-    @Test("A continued task tells its progress, which lists show, and goes on past the first deadline")
+    @Test("A continued task reports its progress, which lists show, and continues past the first deadline")
     func continued() throws {
         let gateway = try self.gateway(["--set", "policy.progressWindow=4"])
         let script = #"""

@@ -92,7 +92,7 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("Progress is told as the command tells it, and the last of it before the outcome", arguments: ["bash", "sh"])
+    @Test("Progress is reported as the command prints it, the last report before the end", arguments: ["bash", "sh"])
     func progress(shell: String) throws {
         let peer = try ScriptedGateway()
         let script = """
@@ -113,7 +113,7 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("A command that floods its progress is told of once a second, and others run meanwhile")
+    @Test("A command that floods its progress is reported once a second, and other commands keep running")
     func flood() throws {
         let peer = try ScriptedGateway()
         let script = """
@@ -140,7 +140,7 @@ struct TaskWorkerTests {
         #expect(try worker.line() == "w1 done")
     }
 
-    @Test("What is no progress is named once, and does no harm")
+    @Test("Invalid progress is logged once, and does no harm")
     func faults() throws {
         let peer = try ScriptedGateway()
         let script = """

@@ -4,7 +4,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
+@Suite("Transfers, their agent and its clients", .serialized, .timeLimit(.minutes(15)))
 final class TransferTests: TransferScene {
     private static let topic = "com.example.transfers"
     private static let session = "com.example.transfers.downloads"
@@ -152,7 +152,7 @@ final class TransferTests: TransferScene {
         #expect(again?.code == .alreadyTaken)
     }
 
-    @Test("A worker that is started anew goes on with the download that it had begun")
+    @Test("A restarted worker continues its earlier download")
     func goesOn() async throws {
         try self.server.put("film", TransferServer.content(500_000, seed: 3))
         let agent = try RunningTransferAgent()
@@ -174,7 +174,7 @@ final class TransferTests: TransferScene {
 
     // MARK: Network faults
 
-    @Test("A cut download goes on by Range, and begins anew when the entity has changed")
+    @Test("A cut download resumes by Range, and starts over when the entity has changed")
     func resumes() throws {
         let content = TransferServer.content(1_000_000, seed: 4)
         try self.server.put("film", content)
@@ -204,7 +204,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
     }
 
-    @Test("A server without ranges begins anew, and the file is whole")
+    @Test("A server without ranges causes a new download, and the file is complete")
     func withoutRanges() throws {
         let content = TransferServer.content(600_000, seed: 6)
         try self.server.put("film", content)
@@ -217,7 +217,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().map(\.status) == [200, 200])
     }
 
-    @Test("Corrupted bytes are caught where the SHA-256 was given, and no file is there")
+    @Test("Corrupted bytes are detected with a SHA-256, and no file is created")
     func corrupted() throws {
         let sum = try self.server.put("film", TransferServer.content(300_000, seed: 7))
         let agent = try RunningTransferAgent()
@@ -493,7 +493,7 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Followers
 
-    @Test("A stream of events too many of one user is refused with the limit's name, and who leaves makes room")
+    @Test("A user's excess event stream is refused with the limit's name, and an ended one frees a place")
     func followers() throws {
         let agent = try RunningTransferAgent(nil, ["--set", "limits.followers=2"])
         #expect(try agent.transfer("session", Self.session).status == 0)

@@ -18,7 +18,7 @@ enum DocComments {
             let word = sentence.prefix { $0.isLetter }
             let reference = self.references.first { sentence.hasPrefix($0) }
             guard let opening = self.pronouns.contains(word) ? String(word) : reference else { continue }
-            let message = "a comment that opens on \"\(opening)\": name what it is about, for whoever reads it alone"
+            let message = "a comment that opens on \"\(opening)\": name its subject, for a reader who sees it alone"
             violations.append(Violation(path: file.path, line: number, message: message))
         }
         return violations

@@ -11,7 +11,7 @@ enum Exceptions {
         Exception(
             path: "Tests/FuzzTests/Targets/RecordTarget.swift",
             rule: "@testable",
-            reason: "it reads the engine's records one by one, which nobody but the engine is to do"
+            reason: "it reads the engine's records one by one, which only the engine may do"
         ),
         Exception(
             path: "Sources/Transfers/TransferAgent/Room/AgentRoom+Commands.swift",

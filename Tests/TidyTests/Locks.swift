@@ -56,7 +56,7 @@ enum Locks {
         }
         for (place, row) in listed.enumerated() {
             if !keys.contains(row.lock.key) || places[row.lock.key] != place {
-                let message = "\(row.lock.key) is no lock, or is listed before"
+                let message = "\(row.lock.key) is not a lock, or is listed before"
                 violations.append(Violation(path: self.page, line: row.lock.line, message: message))
             }
             for lock in row.taken where places[lock.key].map({ $0 <= place }) ?? true {

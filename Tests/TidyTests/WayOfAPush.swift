@@ -92,7 +92,7 @@ enum WayOfAPush {
             let source = files.first { $0.hasPrefix("Sources/") && $0.hasSuffix("/" + file) }
             let declared = try source.map { self.declared(in: SourceText(path: $0, text: try text($0))) }
             for step in steps where declared?.contains(Substring(step.name)) != true {
-                let fault = declared == nil ? "there is no \(file)" : "\(file) declares no \(step.name)"
+                let fault = declared == nil ? "\(file) does not exist" : "\(file) declares no \(step.name)"
                 violations.append(Violation(path: path, line: step.line, message: "\(fault); follow the way anew"))
             }
         }

@@ -18,7 +18,7 @@ def show(title: str, done: int) -> None:
 
 @worker.continued(sys.argv[2])
 async def export(task: Task) -> None:
-    """What this worker is for: goes on from where an earlier launch was, and is cancelled when its time is over."""
+    """The purpose of this worker: resumes from the progress of an earlier launch, and is cancelled at its deadline."""
     first = task.resumed_from.completed if task.resumed_from else 0
     try:
         for done in range(first + 1, STEPS + 1):

@@ -18,7 +18,7 @@ struct LossTests {
         return server
     }
 
-    @Test("A server that is killed within a commit leaves it in doubt, and the row is there or not")
+    @Test("A server killed during a commit leaves its outcome unknown")
     func killed() throws {
         let server = try self.hesitant()
         let link = try LinkUnderTest.connected(server.address())
@@ -66,7 +66,7 @@ struct LossTests {
         link.waitForLoss()
     }
 
-    @Test("A session that asks nothing hears why it ends")
+    @Test("An idle session learns why it ends")
     func idle() throws {
         let server = try PostgresServer.shared()
         let link = try LinkUnderTest.connected(
@@ -105,7 +105,7 @@ struct LossTests {
         #expect(try PostgresClient(PostgresAddress(server.address()), application: "test").query("SELECT 1").count == 1)
     }
 
-    @Test("Of several servers the primary is found, also after another was promoted")
+    @Test("The primary is found among several servers, also after a promotion")
     func failover() throws {
         let primary = try PostgresServer(PostgresServer.Options(isDurable: false))
         let standby = try primary.makeStandby()

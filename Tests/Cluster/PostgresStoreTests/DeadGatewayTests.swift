@@ -69,7 +69,7 @@ struct DeadGatewayTests {
     /// Returns refused pushes with one reason, in the format that gateways write.
     private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
 
-    @Test("What dead gateways refused is counted once, in one row for all of them")
+    @Test("Refused pushes of dead gateways are counted once, in one common row")
     func refusals() throws {
         let survivor = try StoreRig(self.address)
         for count: UInt8 in [2, 3] {
@@ -93,7 +93,7 @@ struct DeadGatewayTests {
         survivor.stop()
     }
 
-    @Test("A gateway that lost its number is attached under another, and what it had open has not happened")
+    @Test("A gateway that lost its number attaches under a new one, and its open commit did not happen")
     func cutOff() throws {
         let rig = try StoreRig(self.address)
         let before = rig.number
@@ -102,7 +102,7 @@ struct DeadGatewayTests {
         _ = try rig.detached()
         let refused = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
         guard case .refused = refused else {
-            Issue.record("\(String(describing: refused)) is no refusal")
+            Issue.record("\(String(describing: refused)) is not a refusal")
             return
         }
         var writes = ClusterWrites()
@@ -116,7 +116,7 @@ struct DeadGatewayTests {
         rig.stop()
     }
 
-    @Test("A gateway that stood still commits nothing when it goes on, although it does not know yet that it is dead")
+    @Test("A frozen gateway commits nothing after it resumes, even before it learns that it was declared dead")
     func frozen() throws {
         let survivor = try StoreRig(self.address)
         let frozen = try StoreRig(self.address)
@@ -165,7 +165,7 @@ struct DeadGatewayTests {
         return try self.server.query(sql, database: self.database) == "t"
     }
 
-    @Test("Whoever was taken for dead asks the same server again; whose connection ends asks another one first")
+    @Test("A gateway declared dead reconnects to the same server; after a lost connection it tries another one first")
     func whichServer() throws {
         let folder = try self.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
         let host = "@127.0.0.1:\(self.server.port)"

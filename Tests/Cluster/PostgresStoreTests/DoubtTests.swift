@@ -51,7 +51,7 @@ struct DoubtTests {
 
     private static let isWaiting = "wait_event = 'SyncRep' AND query LIKE '%COMMIT%'"
 
-    @Test("A commit whose answer is lost and that has happened is told as committed")
+    @Test("A commit that happened but whose answer was lost is reported as committed")
     func happened() throws {
         try self.waitForStandbys(true)
         let (number, count) = try self.commit(2)
@@ -84,7 +84,7 @@ struct DoubtTests {
         try blocker.query("ROLLBACK")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         #expect(try self.rig.find(.tokens([1])).devices.first?.record == [1])
@@ -99,7 +99,7 @@ struct DoubtTests {
         try self.server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         try self.waitForStandbys(false)
@@ -129,7 +129,7 @@ struct WaitingStandbyTests {
         try self.server.reload()
     }
 
-    @Test("A topic and a value that wait for a standby do not end the gateway's number, and are there when it is back")
+    @Test("A topic and a value that wait for a standby do not detach the gateway, and are stored when it is back")
     func sharing() throws {
         let rig = try StoreRig(self.address)
         try self.set("synchronous_standby_names", "nobody")
@@ -156,7 +156,7 @@ struct WaitingStandbyTests {
         rig.stop()
     }
 
-    @Test("A weak synchronous_commit is overridden and told, also when it is set later", arguments: ["off", "local"])
+    @Test("A weak synchronous_commit is overridden with a warning, even when set later", arguments: ["off", "local"])
     func durability(weak: String) throws {
         try self.server.query("ALTER ROLE postgres SET synchronous_commit = \(weak)")
         let rig = try StoreRig(self.address)

@@ -74,7 +74,7 @@ struct HistoryTablesTests {
         return found
     }
 
-    @Test("What happened is told newest first, however long ago it was, and no longer than somebody listens")
+    @Test("Events are read newest first, whatever their age, until the caller has enough")
     func order() throws {
         let ages: [Int64] = [0, 1, Self.hour - 1, Self.hour, 3 * Self.hour, 24 * Self.hour, 24 * Self.hour + 1]
         let moments = (ages + [70 * Self.hour, Self.now]).map { Self.now - $0 }
@@ -90,7 +90,7 @@ struct HistoryTablesTests {
         #expect(earlier == Array(moments.dropFirst(2)))
     }
 
-    @Test("More rows than a page are told once each")
+    @Test("Events that fill more than one page are read once each")
     func pages() throws {
         let moments = (0..<200).map { Self.now - Int64($0) * 60_000 }
         try self.write(moments.reversed())
@@ -130,7 +130,7 @@ struct HistoryTablesTests {
         )
     }
 
-    @Test("A newer gateway brings the tables up beside an older one, which goes on, until the older one has left")
+    @Test("A newer gateway migrates the tables next to an older one, which keeps working until it leaves")
     func rollingUpgrade() throws {
         let older = try StoreRig(self.address)
         try older.write([1]) { .of($0, $1) }
@@ -197,7 +197,7 @@ struct HistoryTablesTests {
         #expect(try self.query("SELECT count(*) FROM wakegate.push") == "10")
     }
 
-    @Test("What happens to many devices at once is told of each, and of each push, like everything else")
+    @Test("Events of many devices in one row are read for each device and for each push")
     func bundles() throws {
         try self.writeBursts()
         let history = try self.history()
@@ -238,7 +238,7 @@ struct HistoryTablesTests {
         #expect(events[Self.device]?.count == 10)
     }
 
-    @Test("Of bundles that are too old, or too many, the oldest go")
+    @Test("The oldest bundles are removed when they are too old, or too many")
     func bundlesTidied() throws {
         try self.writeBursts()
         // The log depends on the server's own row counts.
@@ -274,7 +274,7 @@ struct HistoryTablesTests {
         #expect(try self.query("SELECT count(*) FROM wakegate.event") == "12")
     }
 
-    @Test("A question about a push looks at few rows, though nobody has summarised them yet")
+    @Test("A query for one push reads few rows, even before any rows are summarized")
     func looksAtFew() throws {
         try self.query(
             """
@@ -386,7 +386,7 @@ struct HistoryTablesTests {
     /// times as high.
     private static let lookedAtMax: Int64 = 60
 
-    @Test("What is too old goes, and no more than that")
+    @Test("Only events older than the limit are removed")
     func age() throws {
         let week = 7 * 24 * Self.hour
         try self.write([Self.now - week - 1, Self.now - week, Self.now])

@@ -21,7 +21,7 @@ struct LoadPlanTests {
 
     private func tokens(_ devices: [Int]) -> [DeviceToken] { devices.map { .numbered($0) } }
 
-    @Test("Devices are found by token as they were written, and those that there are not are left out")
+    @Test("Devices are found by token with the records that were written, and unknown tokens are left out")
     func tokens() throws {
         try self.rig.write([1, 2, 3]) { .of($0, $1, record: UInt8($0)) }
         let found = try self.rig.find(.tokens([3, 4, 1]))
@@ -37,7 +37,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A wake finds its device in flight and after its end, and only its end by another gateway is told")
+    @Test("A device is found by its wake in flight and after its end; a wake held by another gateway is reported")
     func wakes() throws {
         let other = try StoreRig(self.address)
         try self.rig.write([1, 2]) {
@@ -57,7 +57,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("What is due comes first first and as much as is asked for, and what another has locked is passed over")
+    @Test("The earliest due devices are loaded first, up to the requested number, and locked ones are skipped")
     func due() throws {
         try self.rig.write([1, 2, 3, 4]) { .of($0, $1, due: .at($1.now - Int64($0))) }
         try self.rig.write([5]) { .of($0, $1, due: .at($1.now + 60_000)) }

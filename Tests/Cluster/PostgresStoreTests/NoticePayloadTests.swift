@@ -14,7 +14,7 @@ struct NoticePayloadTests {
         .notice(.ended(holder: Self.receiver, .numbered(7), reason: nil)), .notice(.answeredLate(.numbered(8))),
     ]
 
-    @Test("What is told is heard, but for one's own words and what ended at a third")
+    @Test("A receiver reads all notices except its own and those of wakes held by another gateway")
     func roundTrip() {
         let (text, end) = NoticePayload.write(Self.items, from: 0, sender: Self.sender)
         #expect(end == Self.items.count)
@@ -41,7 +41,7 @@ struct NoticePayloadTests {
     }
 
     @Test(
-        "What is no notice is passed over",
+        "A malformed notice is ignored",
         arguments: [
             "", "x", "\n", "3", "3\nq", "3\nr", "3\nr x", "3\nr -1", "3\ne 4 zz -", "3\nc 00 1", "3\na zz",
             "99999999999\nt", "3\ne 4 00000000000000000000000000000007 because", "3\nt t", "r 1",
@@ -51,7 +51,7 @@ struct NoticePayloadTests {
         #expect(NoticePayload.read(text, receiver: Self.receiver).isEmpty)
     }
 
-    @Test("No more is kept than a bound, however much is told")
+    @Test("The notice queue never exceeds its maximum")
     func bound() {
         var queue = NoticeQueue()
         for number in 0..<(NoticeQueue.countMax + 100) {
@@ -96,7 +96,7 @@ struct StoredReportTests {
         return report
     }
 
-    @Test("A report is read back as it was kept, also with more behind it")
+    @Test("A report is restored unchanged, even with more bytes after it")
     func roundTrip() throws {
         for rest in [[], [1, 2, 3]] as [[UInt8]] {
             let bytes = Self.report.stored() + rest
@@ -131,7 +131,7 @@ struct StoredReportTests {
         #expect(found.offers == report.offers && found.durations.isEmpty)
     }
 
-    @Test("Of durations as many are kept as there is room for: topics, then the workers that take longest")
+    @Test("Durations are kept up to a size: those of topics, then of the slowest workers")
     func manyDurations() throws {
         var report = Self.report
         report.offers = []
@@ -150,7 +150,7 @@ struct StoredReportTests {
         #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
     }
 
-    @Test("Of offers as many are kept as there is room for")
+    @Test("Offers are kept up to a size")
     func longOffers() throws {
         var report = Self.report
         report.durations = []
@@ -165,7 +165,7 @@ struct StoredReportTests {
         #expect(bytes.count < GatewayReport.offerBytesMax + 200)
     }
 
-    @Test("A report that is cut off anywhere is none")
+    @Test("A truncated report is refused")
     func cutOff() {
         let bytes = Self.report.stored()
         for count in bytes.indices {

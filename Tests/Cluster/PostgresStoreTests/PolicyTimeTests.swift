@@ -24,7 +24,7 @@ struct PolicyTimeTests {
         func set(_ wall: Int64) throws { try self.run("UPDATE public.test_clock SET wall = \(wall)") }
     }
 
-    @Test("Policy time is the primary's clock, and stands while that is behind what was seen")
+    @Test("Policy time is the primary's clock, and stops while the clock is behind")
     func steps() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)
@@ -62,7 +62,7 @@ struct PolicyTimeTests {
         rig.stop()
     }
 
-    @Test("Whoever is attached to a primary whose clock is behind goes on from the latest commit, at its pace")
+    @Test("On a primary whose clock is behind, a gateway's time continues from the latest commit at the clock's pace")
     func shift() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)
@@ -97,7 +97,7 @@ struct PolicyTimeTests {
         rig.stop()
     }
 
-    @Test("After a failover to a standby whose clock is behind, nothing that was committed is lost and time goes on")
+    @Test("After a failover to a standby whose clock is behind, no commit is lost and time continues")
     func failover() throws {
         let primary = try PostgresServer(PostgresServer.Options(isDurable: false))
         let name = try primary.database().split(separator: "/").last.map(String.init) ?? ""

@@ -58,7 +58,7 @@ struct DurationTests {
         #expect(self.row(rig, nil)?.count == 3 && self.row(rig, nil)?.max == 30_000)
     }
 
-    @Test("What is older than the last half hour is forgotten, but for what is counted since the start")
+    @Test("Durations older than half an hour are dropped, except for the totals since the start")
     func forgotten() throws {
         let rig = DispatchRig()
         let start = rig.rig.instant

@@ -1,4 +1,4 @@
-"""aioapns: several streams on few connections, no ALPN, no :authority; repeats a push that got no answer by itself."""
+"""aioapns: several streams on few connections, no ALPN, no :authority; retries an unanswered push automatically."""
 
 import ssl
 

@@ -100,7 +100,7 @@ def check(page, watcher, name):
     if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
         watcher.faults.append("the page is wider than the window")
     if page.evaluate(ENDLESS):
-        watcher.faults.append("something moves for ever, which costs a fifth of a core for as long as the page is open")
+        watcher.faults.append("an endless animation costs a fifth of a core while the page is open")
     page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=f"{settings.folder}/{name}.png", full_page=True)
 
@@ -258,13 +258,13 @@ def device(page):
 
 
 def mark_lists(page):
-    """Those that were used before belong to panels that are gone; the rest are alike."""
+    """Marks the controls that exist now; controls of later panels stay unmarked."""
     page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
                   ".forEach((node) => node.setAttribute('data-used', ''))")
 
 
 def test_push(page):
-    """A payload that is no JSON is refused by the page itself."""
+    """The page itself refuses a payload that is not JSON."""
     form = page.get_by_role("region", name="Send a test push")
     form.get_by_label("Payload").fill("{")
     form.get_by_role("button", name="Send").click()
@@ -272,7 +272,7 @@ def test_push(page):
 
 
 def tasks(browser):
-    """What waits and runs is shown and found; it is launched, expired and cancelled; its texts are never markup."""
+    """Waiting and running tasks are shown and found; they launch, expire and are cancelled; texts are never markup."""
     faults = look(browser, "tasks-dark", scheme="dark") + look(browser, "tasks-phone", **PHONE)
     page, watcher = open_page(browser)
     watcher.faults += faults
@@ -347,7 +347,7 @@ def check_strip(page, watcher):
 
 
 def check_task_texts(page, watcher):
-    """The title and subtitle of the continued task are markup, and shown as they are."""
+    """The title and subtitle of the continued task contain markup, which is shown as text."""
     item = page.locator(".tasks > li", has_text="com.example.export")
     expect(item).to_contain_text("<script>document.title = 'script'</script>")
     expect(item).to_contain_text("<img src=x onerror=\"document.title = 'image'\">")
@@ -538,7 +538,7 @@ def token(page, watcher):
 @scene(expected=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
                  "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED"))
 def gone(page, watcher):
-    """The gateway is killed: the page says so, and shows what it had; it comes back by itself."""
+    """The gateway is killed: the page says so and keeps its data; it reconnects automatically."""
     say("alive", [])
     sys.stdin.readline()
     expect(page.locator("#status-text")).to_have_text("No connection")
@@ -894,7 +894,7 @@ def older(page, watcher):
 
 @scene(wait=wait_for_ready)
 def bulk(page, watcher):
-    """What waits for all devices of a list is dropped, once a person has seen how many those are and agreed."""
+    """The pending pushes of all devices in a list are dropped after a person saw their number and agreed."""
     page.evaluate("location.hash = '#/devices?state=held'")
     opener = page.get_by_role("button", name="Drop…")
     opener.click()
@@ -969,7 +969,7 @@ def late(page, watcher):
 
 
 class ForeignSite(http.server.BaseHTTPRequestHandler):
-    """A page of somebody else, with a link to the dashboard."""
+    """A page of another site, with a link to the dashboard."""
 
     def do_GET(self):
         page = f'<!doctype html><title>foreign</title><a href="{settings.url}/">dashboard</a>'.encode()

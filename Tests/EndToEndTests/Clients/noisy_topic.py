@@ -60,7 +60,7 @@ while len(overtaken) < quiet_count:
         quiet.push_next()
         quiet.flush()
     ready = selector.select(60)
-    assert ready, "nobody was answered in time"
+    assert ready, "no push was answered in time"
     # Answers that are found in the same check count as simultaneous.
     for key, _ in sorted(ready, key=lambda each: each[0].data is noisy):
         for stream, status in key.data.answers():

@@ -29,7 +29,7 @@ class Provider(Session):
         self.is_ended = False
 
     def read(self):
-        """Takes what comes next; at the end of the connection every open stream has ended, too."""
+        """Processes the next events; at the end of the connection every open stream has ended, too."""
         events = self.receive()
         self.is_ended = events is None
         if self.is_ended:

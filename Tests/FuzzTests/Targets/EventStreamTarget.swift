@@ -129,7 +129,7 @@ enum EventStreamTarget {
         let members = JSONMembers(data)
         guard let text = String(validating: data, as: UTF8.self), let value = try? JSONReader.read(text) else { return }
         guard case .object(let known) = value else {
-            return try promise(members == nil, "members are found in what is no object")
+            return try promise(members == nil, "members are found in text that is not an object")
         }
         guard let members else { throw BrokenPromise("no members are found in an object") }
         // Names with escapes are not searched for.

@@ -23,7 +23,7 @@ enum MessageTarget {
         try promise(whole.session.isFinished == pieces.session.isFinished, "the end changes with the pieces")
         for run in [whole, pieces] {
             run.session.end()
-            try promise(run.memory.requestBytes.held == 0, "bytes are held that nobody holds")
+            try promise(run.memory.requestBytes.held == 0, "bytes are still counted as held")
             try promise(run.memory.streams.usedCount == 0, "a stream is left behind")
             if let broken = run.handler.broken { throw broken }
         }
@@ -90,7 +90,7 @@ private final class MessageHandler: RequestHandler {
             self.expect(!ends.contains { $0 == 0x20 || $0 == 9 }, "a value has blanks around it")
         }
         self.expect(hosts <= 1, "a request has two hosts")
-        self.expect(lengths + codings <= 1, "the end of a body is told in two ways")
+        self.expect(lengths + codings <= 1, "the end of a body is declared twice")
         self.expect(!request.method.isEmpty && !request.path.isEmpty, "a request has no method or no path")
         self.expect(!request.path.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a path is none")
         self.expect(request.body.count <= 64, "a body is past its limit")

@@ -40,7 +40,7 @@ enum RecordTarget {
         policies.store(to: &written)
         try promise(written.view == content, "launch policies changed when they were written anew")
         _ = policies.begin(EngineConfiguration(), at: .distantFuture)
-        try promise(policies.current?.number != nil, "no launch policy is in force")
+        try promise(policies.current?.number != nil, "no launch policy is in effect")
     }
 
     private static func checkTasks(_ content: ByteView) throws(BrokenPromise) {

@@ -63,7 +63,7 @@ final class ScriptedRequests: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) {
-        self.expect(self.held.removeValue(forKey: stream.number) != nil, "a stream closed that nobody waits for")
+        self.expect(self.held.removeValue(forKey: stream.number) != nil, "an unknown stream was closed")
         self.events.append("closed \(stream.number)")
     }
 
@@ -76,7 +76,7 @@ final class ScriptedRequests: RequestHandler {
 
     /// The session has ended, so all held streams must be closed.
     func sessionEnded() {
-        self.expect(self.held.isEmpty, "streams are held that nobody closes")
+        self.expect(self.held.isEmpty, "streams are left open")
         self.act(0, 1, size: 0)
     }
 

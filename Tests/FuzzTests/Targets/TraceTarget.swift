@@ -31,7 +31,7 @@ enum TraceTarget {
             events[subject + event, default: 0] += 1
         }
         guard let last = output.last, let summary = (try? JSONReader.read(last))?["summary"] else {
-            throw BrokenPromise("there is no summary")
+            throw BrokenPromise("the summary is missing")
         }
         let counts = Dictionary(uniqueKeysWithValues: summary.members.map { ($0.name, self.count($0.value)) })
         let ends = counts.filter { $0.key.hasPrefix("discarded.") }.values.reduce(0, +)

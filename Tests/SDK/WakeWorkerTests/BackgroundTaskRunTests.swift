@@ -39,7 +39,7 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("What the gateway warns of a subscription is among the events, and not again when it is the same")
+    @Test("A subscription's warning is an event, and is not repeated while it stays the same")
     func warnings() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -121,7 +121,7 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A task that is asked to, goes on for longer")
+    @Test("A task that asks for more time gets it")
     func extended() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -236,7 +236,7 @@ struct BackgroundTaskRunTests {
         try await run.value
     }
 
-    @Test("Conditions that change are told to who asked for them")
+    @Test("Changed conditions are delivered to a worker that asked for them")
     func conditions() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

@@ -31,7 +31,7 @@ struct ContinuedTaskTests {
         }
     }
 
-    @Test("A flood of changes is told four times a second at most, the last one before the result")
+    @Test("A flood of changes is reported at most four times a second, and the last report precedes the result")
     func flood() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { task in
@@ -60,7 +60,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A handler goes on from what was told last, and shows the texts of its request until it has others")
+    @Test("A handler resumes from the last reported progress, and keeps the texts of its request until it sets others")
     func resumed() async throws {
         let gateway = try await TaskGateway()
         let seen = Mutex<[String: BackgroundTaskContext]>([:])
@@ -93,7 +93,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Its progress is cancelled with it, whoever ended it", arguments: ["progress", "cancelled", "conditions"])
+    @Test("A task's progress is cancelled with the task", arguments: ["progress", "cancelled", "conditions"])
     func expired(reason: String) async throws {
         let gateway = try await TaskGateway()
         let (reasons, source) = AsyncStream<(Bool, BackgroundTaskExpiration?)>.makeStream()
@@ -120,7 +120,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("What did not arrive is told again, with what is newest by then, and the result comes after it")
+    @Test("A failed report is sent again with the newest progress, and the result follows it")
     func retried() async throws {
         let gateway = try await TaskGateway()
         let (goes, source) = AsyncStream<Void>.makeStream()
@@ -142,7 +142,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A gateway that takes no report is said once, and the result goes without")
+    @Test("A refusal of progress is reported once, and the result is still sent")
     func refused() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
@@ -159,7 +159,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Of other kinds nobody is told, and a handler of another kind may say how far it is as well")
+    @Test("Progress of other kinds is not reported, and their handlers may still update it")
     func otherKinds() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -191,7 +191,7 @@ struct ContinuedTaskTests {
         #expect(task.kind == .continued && task.progress.isFinished && task.title == "Export" && task.subtitle == nil)
     }
 
-    @Test("What connected workers have is asked for, and what is not known is left out")
+    @Test("Resources of connected workers are requested, and unknown ones are left out")
     func resources() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -245,7 +245,7 @@ struct BackgroundTaskProgressTests {
         #expect(whole.isFinished && whole.completedUnitCount == 10)
     }
 
-    @Test("Who cancels the whole cancels its parts, and each handler is called once")
+    @Test("Cancelling a progress cancels its children, and calls each handler once")
     func cancelled() {
         let whole = BackgroundTaskProgress(totalUnitCount: 2)
         let part = BackgroundTaskProgress(totalUnitCount: 2, parent: whole, pendingUnitCount: 1)
@@ -268,7 +268,7 @@ struct BackgroundTaskProgressTests {
         #expect(ofOther.isCancelled && !other.isCancelled)
     }
 
-    @Test("Of additions by many threads none is lost")
+    @Test("No addition from concurrent threads is lost")
     func threads() async {
         let whole = BackgroundTaskProgress(totalUnitCount: 8)
         await withTaskGroup(of: Void.self) { group in
@@ -282,7 +282,7 @@ struct BackgroundTaskProgressTests {
         #expect(whole.isFinished && whole.completedUnitCount == 8)
     }
 
-    @Test("What is told is whole and never negative, and grows with a child")
+    @Test("Reported counts are whole and never negative, and grow with a child")
     func told() {
         let progress = BackgroundTaskProgress(totalUnitCount: -1)
         progress.completedUnitCount = -7

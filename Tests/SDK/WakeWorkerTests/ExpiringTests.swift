@@ -12,7 +12,7 @@ struct ExpiringTests {
         }
     }
 
-    @Test("One is cancelled, and what it comes to until its deadline counts", arguments: [true, false])
+    @Test("A warned handler is cancelled, and its result until the deadline counts", arguments: [true, false])
     func cancelled(isDone: Bool) async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -35,7 +35,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One with callbacks may complete its task until the deadline, and has failed then")
+    @Test("A warned callback handler may complete its task until the deadline, and fails after it")
     func callbacks() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -57,7 +57,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One that was not started when its deadline came near is cancelled when it is")
+    @Test("A queued handler whose warning has arrived is cancelled when it starts")
     func queued() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -87,7 +87,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One goes on when somebody else has asked for more time, and the event of the former deadline is late")
+    @Test("A task continues when its time was extended elsewhere, and a late warning for the old deadline is ignored")
     func extendedElsewhere() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -166,7 +166,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A delegate receives a notification before it hears that the time is over, even if the warning came first")
+    @Test("A delegate receives the notification before its expiration, even if the warning came first")
     func delegateOrder() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker(slots: 1)

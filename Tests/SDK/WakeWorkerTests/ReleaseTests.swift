@@ -69,7 +69,7 @@ struct ReleaseTests {
         #expect(subscriptions == 1)
     }
 
-    @Test("The wait begins with the third release in a row, grows, and begins anew after an answer")
+    @Test("The wait begins with the third release in a row, grows, and starts over after an answer")
     func waits() throws {
         var generator = SeededGenerator(seed: 3)
         var releases = ReleaseStateMachine(backoff: Backoff(firstMilliseconds: 1000, lastMilliseconds: 4000))

@@ -157,7 +157,7 @@ struct BackoffTests {
 
 @Suite("The end of a worker")
 struct StopStateMachineTests {
-    @Test("A worker that nobody asked to stop waits for nothing")
+    @Test("A worker that was not asked to stop waits for nothing")
     func running() {
         var machine = StopStateMachine()
         #expect(machine.nextMoment == nil)
@@ -167,7 +167,7 @@ struct StopStateMachineTests {
     }
 
     @Test(
-        "Handlers that run are cancelled when results need what is left, and the limit is the end, to the millisecond",
+        "Running handlers are cancelled while results can still be sent, and the run ends exactly at the limit",
         arguments: [(5000, 1250), (8000, 2000), (40_000, 10_000), (86_400_000, 10_000)] as [(Int64, Int64)]
     )
     func limit(limit: Int64, results: Int64) {
@@ -205,7 +205,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 15_000) == .end)
     }
 
-    @Test("Whatever comes when, the end is never later than the limit")
+    @Test("The end is never later than the limit, whatever happens")
     func neverLater() {
         for step: Int64 in [1, 7, 500, 9999] {
             var machine = StopStateMachine()
@@ -223,7 +223,7 @@ struct StopStateMachineTests {
         }
     }
 
-    @Test("A second request ends at once what has nothing to tell, and everything else within seconds")
+    @Test("A second request ends an idle worker immediately, and any other within seconds")
     func hurried() {
         var idle = StopStateMachine()
         idle.stopRequested(now: 0)
@@ -254,7 +254,7 @@ struct StopStateMachineTests {
         #expect(busy.workChanged(handlers: 0, wakes: 0, now: 5000) == .end)
     }
 
-    @Test("A second request shortens what is left of the limit, and never prolongs it")
+    @Test("A second request shortens the remaining time, and never prolongs it")
     func lateHurry() {
         var machine = StopStateMachine()
         machine.stopRequested(now: 0)
@@ -315,7 +315,7 @@ struct WakeStateMachineTests {
     }
 
     @Test(
-        "A thrown error is failed, but no word is said of a lost wake that was given up",
+        "A handler's error is reported as failed, but not for a lost wake",
         arguments: [
             (Place.running, BackgroundFetchResult?.none, WakeStateMachine.HandlerEndedAction.send(.failed)),
             (.running, .noData, .send(.noData)), (.expiring, nil, .send(.failed)),
@@ -388,14 +388,14 @@ struct WakeStateMachineTests {
         #expect(elsewhere.deadlineNears(80_000) && elsewhere.deadline == 80_000)
     }
 
-    @Test("Without a word from the gateway it is asked two seconds after the deadline, and a wake expires two later")
+    @Test("A silent gateway is asked two seconds after the deadline, and the wake expires another two seconds later")
     func deadline() {
         for place in [Place.running, .expiring] {
             var machine = place.machine()
             #expect(machine.nextMoment == 32_000)
             machine.extended(to: 50_000)
             machine.extended(to: 40_000)
-            #expect(machine.gotNoTime() == .nothing, "that was somebody else's wish")
+            #expect(machine.gotNoTime() == .nothing, "the refused extension was not the last one")
             #expect(machine.momentReached(now: 51_999) == .nothing)
             #expect(machine.momentReached(now: 52_000) == .ask)
             machine.extended(to: 70_000)
@@ -420,7 +420,7 @@ struct WakeStateMachineTests {
         }
     }
 
-    @Test("More time is asked for when half of it has passed, until nobody wants it or the gateway gives no more")
+    @Test("More time is requested when half of it has passed, until it is not needed or the gateway refuses")
     func keepAlive() {
         var keepAlive = KeepAlive()
         #expect(keepAlive.nextMoment == nil)
@@ -448,11 +448,11 @@ struct WakeStateMachineTests {
     }
 }
 
-@Suite("When progress is told")
+@Suite("When progress is reported")
 struct ProgressStateMachineTests {
     private var generator = SystemRandomNumberGenerator()
 
-    @Test("What is new is told at once, then four times a second at most, and the newest alone")
+    @Test("A change is reported immediately, then at most four times a second, and only the newest one")
     mutating func paced() {
         var machine = ProgressStateMachine()
         #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == .nothing)
@@ -471,7 +471,7 @@ struct ProgressStateMachineTests {
         #expect(zip(told, told.dropFirst()).allSatisfy { $1 - $0 >= ProgressStateMachine.interval })
     }
 
-    @Test("What was said last is told before the result, at once, and only then may that go")
+    @Test("The last change is reported immediately, and the result waits for its answer")
     mutating func last() {
         var machine = ProgressStateMachine()
         machine.changed()
@@ -500,7 +500,7 @@ struct ProgressStateMachineTests {
         #expect(!told.holdsResult)
     }
 
-    @Test("What did not arrive is told again, after a wait that grows, and as long as the gateway asks for")
+    @Test("A failed report is repeated after a growing wait, or after the wait that the gateway asks for")
     mutating func failed() throws {
         var machine = ProgressStateMachine()
         machine.changed()
@@ -543,7 +543,7 @@ struct ProgressStateMachineTests {
         #expect(!machine.holdsResult && machine.nextMoment == nil)
     }
 
-    @Test("When the gateway takes no more, nothing is told and nothing waits", arguments: [true, false])
+    @Test("When the gateway accepts no more reports, nothing is reported and nothing waits", arguments: [true, false])
     mutating func over(isRefused: Bool) {
         var machine = ProgressStateMachine()
         machine.changed()

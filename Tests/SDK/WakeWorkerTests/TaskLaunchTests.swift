@@ -18,7 +18,7 @@ struct TaskLaunchTests {
         return worker
     }
 
-    @Test("Every kind is handed on, and its outcome told", arguments: ["appRefresh", "processing", "continued"])
+    @Test("Every kind is passed on, and its outcome reported", arguments: ["appRefresh", "processing", "continued"])
     func kinds(kind: String) async throws {
         let gateway = try await TaskGateway()
         let worker = try Self.worker(of: gateway) { launch in
@@ -34,7 +34,7 @@ struct TaskLaunchTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Progress is told, and the deadline that it moves is kept by the gateway's clock")
+    @Test("Progress is reported, and the deadline that it moves is converted from the gateway's clock")
     func progress() async throws {
         let gateway = try await TaskGateway()
         let ends = Mutex<[ContinuousClock.Instant]>([])

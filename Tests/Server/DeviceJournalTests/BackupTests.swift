@@ -8,7 +8,7 @@ import Wire
 
 @Suite("A backup is a journal of its own, made while others commit")
 struct BackupTests {
-    @Test("It holds one moment between its beginning and its end", .timeLimit(.minutes(15)))
+    @Test("A backup holds the state of one point in time between its start and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -51,7 +51,7 @@ struct BackupTests {
         #expect(count == held + 2)
     }
 
-    @Test("A file that is there is not written over, and a damaged journal gives no backup")
+    @Test("A backup does not overwrite a file, and a damaged journal is not backed up")
     func refusals() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -84,7 +84,7 @@ struct BackupTests {
         return (original, copy)
     }
 
-    @Test("Its one file is whole: a start on it alone holds everything, and what comes after that is missed")
+    @Test("The one file of a backup is complete: a start on it finds every record, and later commits are protected")
     func oneFile() throws {
         let (_, folder) = try Self.restored()
         #expect(folder.names == ["journal.sqlite"])
@@ -129,7 +129,7 @@ struct BackupTests {
         return found
     }
 
-    @Test("Beside the log or the mark of another journal it is refused, and nothing is changed", arguments: 1...3)
+    @Test("A backup next to the log or mark of another journal is refused, and nothing is changed", arguments: 1...3)
     func mixed(files: Int) throws {
         let (original, folder) = try Self.restored()
         for (bit, name) in [(1, "-wal"), (2, "-mark")] where files & bit != 0 {

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Checkpoints run beside commits")
+@Suite("Checkpoints run concurrently with commits")
 struct CheckpointTests {
     /// Low limits, so that checkpoints, compaction and new logs happen often.
     private static var limits: JournalLimits {
@@ -22,7 +22,7 @@ struct CheckpointTests {
         try FileManager.default.attributesOfItem(atPath: folder.path + "-wal")[.size] as? Int ?? 0
     }
 
-    @Test("The log begins anew while another thread copies it, and everything is there", .timeLimit(.minutes(15)))
+    @Test("The log restarts while another thread copies it, and no record is lost", .timeLimit(.minutes(15)))
     func secondThread() throws {
         let folder = try JournalFolder()
         var model: [RecordKey: [UInt8]] = [:]
@@ -103,7 +103,7 @@ struct CheckpointTests {
         }
     }
 
-    @Test("A start after a failed sync may lose power at any moment: what was committed is there", arguments: 1...12)
+    @Test("A power loss at any operation of the start after a failed sync loses no commit", arguments: 1...12)
     func powerLossInStart(seed: UInt64) throws {
         let old = (0..<60).map { (RecordKey.device($0), [UInt8](repeating: 1, count: 1000)) }
         let new = (30..<300).map { (RecordKey.device($0), [UInt8](repeating: 2, count: 1000)) }

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A file that is not as it was written is refused, by name")
+@Suite("A damaged file is refused by name")
 struct DamageTests {
     /// Creates a closed journal of several rows, with everything in the file and nothing in the log.
     private static func folder(rows: Int = 6) throws -> JournalFolder {
@@ -87,7 +87,7 @@ struct DamageTests {
     }
 
     @Test(
-        "What is no file in the place of one is refused by name, and keeps nobody waiting",
+        "A folder or pipe in place of a file is refused by name, without blocking",
         arguments: ["", "-wal", "-shm"],
         [true, false]
     )
@@ -204,7 +204,7 @@ struct DamageTests {
         #expect(try folder.refusal()?.contains("is not a journal of WakeGate.") == true)
     }
 
-    @Test("A folder that is not there is named, with what to check")
+    @Test("A missing folder is named, with advice")
     func missingFolder() throws {
         let folder = try JournalFolder()
         #expect {
@@ -222,7 +222,7 @@ struct DamageTests {
         #expect(throws: StoreError.self) { try folder.read() }
     }
 
-    @Test("What compaction copies is checked first: damage never gets a good checksum")
+    @Test("Compaction checks rows before copying: damage never gets a valid checksum")
     func damageBeforeCompaction() throws {
         let folder = try Self.folder()
         var limits = JournalLimits()
@@ -238,7 +238,7 @@ struct DamageTests {
     }
 }
 
-@Suite("Whatever befalls one file of a journal, nothing is lost without a word", .timeLimit(.minutes(15)))
+@Suite("No damage to one file of a journal loses data silently", .timeLimit(.minutes(15)))
 struct DamageSweepTests {
     /// The files of a journal as a process left them, and their records.
     struct State {
@@ -272,7 +272,7 @@ struct DamageSweepTests {
     }
 
     @Test(
-        "A damaged start holds everything that was committed, or is refused by name and leaves the files as they were",
+        "A damaged journal opens with every commit, or is refused by name and its files stay unchanged",
         arguments: [true, false]
     )
     func sweep(isCheckpointed: Bool) throws {
@@ -303,7 +303,7 @@ struct DamageSweepTests {
         #expect(refused > 30 && exact > 5, "\(refused) refused, \(exact) exact")
     }
 
-    @Test("A journal and its log of an older moment, everything else as it is, are refused")
+    @Test("An older journal and log next to a newer mark are refused")
     func olderPair() throws {
         let state = try Self.state(seed: 5, isCheckpointed: true)
         let folder = try JournalFolder()

@@ -41,7 +41,7 @@ struct FaultJournalTests {
     private static let seeds = ProcessInfo.processInfo.environment["WAKEGATE_FAULT_SEEDS"].flatMap(Int.init) ?? 1
 
     @Test(
-        "Whatever operation fails, commits that returned are found, and the failed one whole or not at all",
+        "If any operation fails, completed commits are found, and the failed one completely or not at all",
         arguments: Kind.all
     )
     func everyOperation(kind: Kind) {
@@ -104,7 +104,7 @@ struct FaultJournalTests {
 
 @Suite("A store that fails on command", .timeLimit(.minutes(15)))
 struct FaultStoreTests {
-    @Test("Whatever operation fails, committed batches are found, and the failed one whole or not at all")
+    @Test("If any operation fails, committed batches are found, and the failed one completely or not at all")
     func everyOperation() throws {
         for isLasting in [false, true] {
             var outcomes: Set<Int> = []
@@ -143,7 +143,7 @@ struct FaultStoreTests {
         }
     }
 
-    @Test("It notes what its user must not do")
+    @Test("Wrong use of the store is recorded")
     func misuses() throws {
         let store = SimulatedStore()
         var workload = FaultWorkload(seed: 1)
@@ -229,7 +229,7 @@ struct AcceptedLossDeathTests {
     }
 
     @Test(
-        "What it has not given up yet the next start misses again",
+        "A loss that is not accepted completely is found again at the next start",
         arguments: [SimulatedDisk.Fault.kill, .powerLoss, .ioError, .noSpace],
         [false, true]
     )

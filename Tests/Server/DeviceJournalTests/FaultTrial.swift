@@ -149,7 +149,7 @@ struct FaultTrial {
         }
         for _ in 0..<commits {
             guard self.commit(journal) else {
-                if !mayFail || !self.disk.metFault { self.wrong("a commit failed by itself") }
+                if !mayFail || !self.disk.metFault { self.wrong("a commit failed without fault") }
                 return self.checkFailed(journal)
             }
             guard journal.isCheckpointDue || self.workload.once(in: 5) else { continue }
@@ -157,7 +157,7 @@ struct FaultTrial {
                 try journal.checkpoint()
                 self.counts[.checkpointed, default: 0] += 1
             } catch {
-                if !mayFail || !self.disk.metFault { self.wrong("a checkpoint failed by itself: \(error.message)") }
+                if !mayFail || !self.disk.metFault { self.wrong("a checkpoint failed without fault: \(error.message)") }
                 self.counts[.checkpointFailed, default: 0] += 1
                 return self.checkFailed(journal)
             }

@@ -7,7 +7,7 @@ import Wire
 
 @Suite
 struct JournalTests {
-    @Test("What was committed is read back, of every kind and size")
+    @Test("Committed records of every kind and size are read back")
     func roundTrip() throws {
         let folder = try JournalFolder()
         let records: [(RecordKey, [UInt8])] = [
@@ -55,7 +55,7 @@ struct JournalTests {
         #expect(journal.bytes.all == 0)
     }
 
-    @Test("Whatever is committed, the file holds the last of each key, through restarts at any time", arguments: 0..<8)
+    @Test("The file holds the last value of each key, through restarts at any time", arguments: 0..<8)
     func randomWorkload(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try JournalFolder()

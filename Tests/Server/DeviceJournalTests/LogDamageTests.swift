@@ -4,7 +4,7 @@ import Storage
 import Testing
 import WakeGateTestKit
 
-@Suite("A log that was damaged is told from one whose writing ended")
+@Suite("A damaged log is distinguished from an incomplete one")
 struct LogDamageTests {
     private static let commits = 6
 
@@ -51,7 +51,7 @@ struct LogDamageTests {
         #expect(refusals > 50)
     }
 
-    @Test("What the mark does not know of yet may end anywhere, as a loss of power cuts it off")
+    @Test("A log beyond its mark may end anywhere, as after a power loss")
     func cutBeyondMark() throws {
         let folder = try Self.folder(marked: 0)
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
@@ -63,7 +63,7 @@ struct LogDamageTests {
         #expect(counts == Set(0...Self.commits))
     }
 
-    @Test("Another program may copy the log into the file and remove it, whatever the mark knows", arguments: 0...6)
+    @Test("Another program may checkpoint the log and remove it", arguments: 0...6)
     func copiedByHand(marked: Int) throws {
         let folder = try Self.folder(marked: marked)
         do {
@@ -75,7 +75,7 @@ struct LogDamageTests {
         #expect(try folder.open().1.count == Self.commits)
     }
 
-    @Test("A log that lacks what the mark knows is refused with what is missing and since when, and stays as it is")
+    @Test("A log that lacks commits of the mark is refused with their number and time, and stays unchanged")
     func lacking() throws {
         let folder = try Self.folder()
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count

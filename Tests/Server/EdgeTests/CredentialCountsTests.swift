@@ -3,7 +3,7 @@ import HTTPTransport
 import Testing
 import Wire
 
-@Suite("What connections and streams count under", .timeLimit(.minutes(15)))
+@Suite("Counting connections and streams by credential", .timeLimit(.minutes(15)))
 struct CredentialCountsTests {
     /// The counts of two loops, which share their totals.
     private struct Loops {
@@ -42,7 +42,7 @@ struct CredentialCountsTests {
         }
     }
 
-    @Test("A connection counts once under a token, on whatever loop, until it has ended")
+    @Test("A connection counts once for a token, across all loops, until it ends")
     func tokens() {
         let loops = Loops(connectionsMax: 2)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -54,7 +54,7 @@ struct CredentialCountsTests {
         #expect(self.refusal(loops.other, "a", on: 2) == nil)
     }
 
-    @Test("One that shows several tokens in turn counts under the last, and keeps the last that it may have")
+    @Test("A connection with several tokens counts for the last one that was accepted")
     func exchange() {
         let loops = Loops(connectionsMax: 1)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -64,7 +64,7 @@ struct CredentialCountsTests {
         #expect(self.refusal(loops.one, "b", on: 2) == "TooManyRequests")
     }
 
-    @Test("A connection too many is to end, which is told once and counted once until then")
+    @Test("A connection over the limit must end, which is reported once and counted once")
     func excess() {
         let loops = Loops(connectionsMax: 1)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -117,7 +117,7 @@ struct CredentialCountsTests {
         }
     }
 
-    @Test("A credential asks so often a minute, on whatever loop, and others ask as often")
+    @Test("Requests are limited per credential and minute, across all loops")
     func rates() {
         let loops = Loops(connectionsMax: 0, submissionsMax: 2, progressMax: 1)
         #expect(self.refusal(loops.one, .submissions, "a", at: 120_000) == nil)

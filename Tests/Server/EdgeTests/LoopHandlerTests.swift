@@ -19,7 +19,7 @@ struct LoopHandlerTests {
 
     // MARK: Pushes
 
-    @Test("A topic that sends nearly all is busy, whatever connections its pushes come on; of hundreds none is")
+    @Test("A topic with nearly all bytes is busy, whichever connections carry its pushes; one of hundreds is not")
     func flows() throws {
         let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
         let few = try ServedLoop()
@@ -34,7 +34,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("Beside pushes of a quiet topic the engine has fewer of a busy one's at a time")
+    @Test("While a quiet topic has pushes, the engine holds fewer pushes of a busy one at a time")
     func quietTopic() throws {
         let loop = try ServedLoop()
         // It takes some seconds until the other topic's share of the bytes is no longer large.
@@ -48,7 +48,7 @@ struct LoopHandlerTests {
         let limit = SystemClock.monotonic + 60_000
         var turn = 0
         while loop.shared.tally.times(.requestsAtEngineMax) == 0 {
-            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop went on reading")
+            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop kept reading")
             // At most three hundred are sent.
             if turn.isMultiple(of: 100) { _ = try loop.beginPush([other], host: "localhost") }
             loop.exchange()
@@ -112,7 +112,7 @@ struct LoopHandlerTests {
 
     // MARK: Operations
 
-    @Test("Requests come to their operations, or are told that there is none")
+    @Test("Requests reach their operations, or are refused if there is none")
     func routes() throws {
         let loop = try ServedLoop()
         let missing = try loop.ask("GET /v1/nothing")
@@ -124,7 +124,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET /v1/stats").status == 404)
     }
 
-    @Test("A request for the other listener is told so, whatever the answer's status")
+    @Test("A request for the other listener is answered with that hint, whatever the status")
     func otherListener() throws {
         let loop = try ServedLoop()
         let device = "/v1/devices/\(ServedLoop.device)"
@@ -158,7 +158,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "A request that names another host, or is of another site's page, is refused whatever it asks for",
+        "A request with a foreign host or from another site's page is refused on every path",
         arguments: [
             ("host", ["attacker.example"], false), ("host", ["unix"], false), ("host", ["unix:9197"], false),
             ("host", ["localhost.attacker.example"], false), ("host", ["127.0.0.1.attacker.example"], false),
@@ -203,7 +203,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask(request, headers: headers).status == 403)
     }
 
-    @Test("A page of another host is kept out, in the words of whoever is asked")
+    @Test("A page of another host is refused in the format of the requested interface")
     func foreignPages() throws {
         let loop = try ServedLoop()
         let foreign = [(name: "origin", value: "http://example.com")]
@@ -259,7 +259,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 404)
     }
 
-    @Test("Of each who shows nothing there are as many workers' streams as may be, until one has ended")
+    @Test("Clients without credentials share one limit of workers' streams, until a stream ends")
     func workerBound() throws {
         let loop = try ServedLoop { $0.limits.streamsPerCredentialMax = 1 }
         let stream = try loop.open(Self.wakes)
@@ -282,7 +282,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "Whoever asks more often in a minute than may be is refused, by name and with a time, whatever was asked",
+        "A caller over its limit per minute is refused with the limit's name and a retry time, whatever it asks",
         arguments: [
             ("POST /v1/devices/\(ServedLoop.device)/tasks", "submissionsPerCredentialMax"),
             ("POST /v1/devices/\(ServedLoop.device)/sessions/downloads", "submissionsPerCredentialMax"),
@@ -311,7 +311,7 @@ struct LoopHandlerTests {
 
     // MARK: Watchers
 
-    @Test("As many watch as may, and each is greeted")
+    @Test("Live streams are limited by liveStreamsMax, and each begins with a comment")
     func watchers() throws {
         let loop = try ServedLoop { $0.limits.liveStreamsMax = 1 }
         let stream = try loop.open("/v1/live", at: .admin)

@@ -5,7 +5,7 @@ import Wire
 
 @Suite("The document of the interface and the operations")
 struct OpenAPIDocumentTests {
-    @Test("Each operation is described as it is declared, and nothing else is")
+    @Test("The document describes each operation as declared, and no others")
     func agreement() throws {
         let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
         let document = try OpenAPIDocument(try #require(served.text))

@@ -2,7 +2,7 @@ import Gateway
 import Testing
 import Wire
 
-@Suite("Which operation a request comes to")
+@Suite("Mapping requests to operations")
 struct OperationTableTests {
     /// Returns the name of the operation with its parameter, or the allowed methods, or nil.
     private func match(_ method: String, _ path: String, _ role: ListenerRole) -> String? {
@@ -128,7 +128,7 @@ struct OperationTableTests {
     }
 }
 
-@Suite("Whom each operation is for", .timeLimit(.minutes(15)))
+@Suite("The access rules of operations", .timeLimit(.minutes(15)))
 struct DeclaredAccessTests {
     /// Every operation, with the required role and scope, and its handling after a failure of the store.
     private static let declared = """
@@ -191,7 +191,7 @@ struct DeclaredAccessTests {
         whatIf operator topicOfSubject answeredFromDurableState
         """
 
-    @Test("What is declared is what was decided, operation by operation")
+    @Test("The declared access of each operation is the decided one")
     func table() {
         let found = Operation.all.map { operation in
             let rule = operation.access
@@ -225,7 +225,7 @@ struct MadeUpOperationTests {
 
     private func desk() throws -> OperationDesk { try OperationDesk(Operation.all + [Self.applaud]) }
 
-    @Test("It is served once it is declared, beside all others")
+    @Test("A declared operation is served in addition to all others")
     func served() throws {
         let desk = try self.desk()
         let applauded = #"{"applauded":"\#(OperationDesk.topic)"}"#
@@ -243,7 +243,7 @@ struct MadeUpOperationTests {
         #expect(desk.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
     }
 
-    @Test("Whom it is refused to is what it declares")
+    @Test("Callers are refused as the operation declares")
     func authorization() throws {
         let desk = try self.desk()
         #expect(desk.serve("PUT \(Self.path)").refusal == "401 MissingToken")
@@ -261,7 +261,7 @@ struct MadeUpOperationTests {
     }
 }
 
-@Suite("Who may ask for what")
+@Suite("Access by role and listener")
 struct AuthorizationTests {
     /// Returns an operation with this rule on every listener.
     private func operation(_ role: AccessRule.Role, _ scope: AccessRule.Scope) -> Operation {
@@ -319,12 +319,12 @@ struct AuthorizationTests {
         }
     }
 
-    @Test("What only a provider may do is for no token, on no listener", arguments: ListenerRole.allCases)
+    @Test("A provider's operation is not reachable with a token, on any listener", arguments: ListenerRole.allCases)
     func providers(listener: ListenerRole) throws {
         #expect(try Set(self.answers(.provider, .topicOfSubject, on: listener)) == ["404"])
     }
 
-    @Test("The caller is who showed a token, in its role, and reaches the token's topics")
+    @Test("The caller has the token's role and topics")
     func caller() throws {
         let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)])
         let path = "GET /v1/made-up/\(OperationDesk.topic)"
@@ -337,7 +337,7 @@ struct AuthorizationTests {
         #expect(desk.countedTokens == 2)
     }
 
-    @Test("Where nobody is asked, the listener says what a caller is, and everything is reached")
+    @Test("Without authentication the listener determines the caller's role, and all topics are in scope")
     func unasked() throws {
         let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
         let path = "GET /v1/made-up/\(OperationDesk.topic)"

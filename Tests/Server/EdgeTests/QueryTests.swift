@@ -10,7 +10,7 @@ struct EventFilterTests {
         try query.withByteView { view in try EventFilter(query: view) }
     }
 
-    @Test("It takes each of its parameters once, and everything without one")
+    @Test("Each parameter is accepted once, and an empty query selects everything")
     func taken() throws {
         #expect(try Self.filter("") == EventFilter())
         let token = String(repeating: "AB", count: 32)
@@ -27,7 +27,7 @@ struct EventFilterTests {
     }
 
     @Test(
-        "What is wrong is named, with what is taken",
+        "A wrong parameter is named, with the accepted values",
         arguments: [
             ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""), ("outcome=lost,", "not \"\""),
             ("outcome=lost&outcome=colesced", "(coalesced?)"),
@@ -40,7 +40,7 @@ struct EventFilterTests {
         #expect(error.message.contains(message), "\(error.message)")
     }
 
-    @Test("What is no topic and no token is said to be none")
+    @Test("An invalid topic or token is refused with its own reason")
     func none() throws {
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("topic=%20") }.reason == "BadTopic")
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("device=1") }.reason == "BadDeviceToken")
@@ -53,7 +53,7 @@ struct EventQueryTests {
         try query.withByteView { view in try EventQuery(view).selection }
     }
 
-    @Test("It takes each of its parameters once, in any order, and has a limit without one")
+    @Test("Each parameter is accepted once, in any order, and the limit has a default")
     func taken() throws {
         let none = try Self.selection("")
         #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
@@ -65,7 +65,7 @@ struct EventQueryTests {
     }
 
     @Test(
-        "What is wrong is named, with what is taken",
+        "A wrong parameter is named, with the accepted values",
         arguments: [
             ("kind=tasks", "kind is push, task or conditions, not \"tasks\"."),
             ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
@@ -106,7 +106,7 @@ struct SubscriptionQueryTests {
         #expect(request.devices.isEmpty && request.resources.isEmpty && request.label.isEmpty)
     }
 
-    @Test("It names what it handles, has and hears of")
+    @Test("A query names tasks, sessions, resources and conditions")
     func names() throws {
         let request = try self.request(
             "task=a.b&task=a.%2A&session=s&resource=npu&resource=gpu&push=0&conditions=1&slots=3&name=my%20worker"
@@ -127,7 +127,7 @@ struct SubscriptionQueryTests {
     }
 
     @Test(
-        "What is no name, or comes too often, is refused",
+        "An invalid or repeated parameter is refused",
         arguments: [
             "task=", "task=a%20b", "task=*", "task=.*", "task=a*", "session=", "resource=", "resource=a/b", "push=2",
             "push=", "conditions=yes", "push=1&push=1", "conditions=1&conditions=1", "tasks=a", "slots=0",

@@ -16,7 +16,7 @@ struct RequestFaultTests {
     }
 
     @Test(
-        "What is wrong is refused by name, with what to send instead",
+        "An invalid request is refused with its reason",
         arguments: [
             ("GET /v1/topics/a%20b/wakes", "", "400 BadTopic"), ("\(wakes)?slots=4097", "", "400 BadQuery"),
             ("\(wakes)?slots=many", "", "400 BadQuery"), ("\(wakes)?slot=1", "", "400 BadQuery"),
@@ -73,7 +73,7 @@ struct RequestFaultTests {
     }
 
     @Test(
-        "What is as long as it may be goes to the engine, and what may be left out may",
+        "Values at their limits are accepted, and optional values may be missing",
         arguments: [
             ("\(wake)/extend", #"{"seconds":86400}"#), ("\(wake)/extend", ""),
             ("\(wake)/release", #"{"reason":"\#(longestReason)"}"#), ("\(wake)/release", ""),

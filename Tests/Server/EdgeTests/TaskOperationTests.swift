@@ -4,7 +4,7 @@ import Policy
 import Testing
 import Wire
 
-@Suite("What requests of background tasks ask of the engine", .timeLimit(.minutes(15)))
+@Suite("Requests of background tasks, as passed to the engine", .timeLimit(.minutes(15)))
 struct TaskOperationTests {
     private static let device = "/v1/devices/" + String(repeating: "a1", count: 16)
 
@@ -57,7 +57,7 @@ struct TaskOperationTests {
         )
     }
 
-    @Test("Names and texts may be as long as they may, and no longer")
+    @Test("Names and texts are accepted up to their maximum length")
     func lengths() throws {
         func named(_ count: Int) -> String {
             #"{"identifier": "\#(String(repeating: "i", count: count))", "kind": "appRefresh"}"#
@@ -78,7 +78,7 @@ struct TaskOperationTests {
     }
 
     @Test(
-        "What is wrong is named, with what the field takes",
+        "A wrong field is named, with the accepted values",
         arguments: [
             ("[]", "The body is not a JSON object"), ("{}", "identifier is missing"),
             (#"{"identifier": "a"}"#, "kind is missing"),
@@ -132,7 +132,7 @@ struct TaskOperationTests {
     }
 
     @Test(
-        "A name that appears twice in an object of a body is refused, whatever the operation",
+        "A repeated name in an object of a body is refused by every operation",
         arguments: [
             ("POST \(device)/tasks", #"{"identifier": "a", "kind": "b", "kind": "b"}"#, "BadTaskRequest"),
             ("POST \(device)/sessions/a", #"{"finished": 1, "\u0066inished": 1}"#, "BadSession"),

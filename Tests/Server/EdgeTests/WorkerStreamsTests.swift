@@ -89,7 +89,7 @@ struct WorkerStreamsTests {
         .drained: false,
     ]
 
-    @Test("Whatever happens to it wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected effect", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         var streams = try place.streams()
         let told = event.happen(to: &streams)
@@ -132,7 +132,7 @@ struct WorkerStreamsTests {
         #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
     }
 
-    @Test("A stream of whoever had its connection's place before is not taken for it")
+    @Test("A stream of an earlier connection at the same index is not mistaken for a current one")
     func formerConnection() {
         var streams = WorkerStreams()
         let former = StreamID(connection: ConnectionID(index: 1, generation: 7), number: 1)
@@ -158,7 +158,7 @@ struct WorkerStreamsTests {
 
     /// - `numbers`: the number of streams that a connection may have: so few that at times all have ended, or many.
     @Test(
-        "Streams are found among others, whoever had their connection's place before",
+        "Streams are found among others, with connections that reuse an index",
         arguments: UInt64(1)...4,
         [5, 100]
     )

@@ -69,7 +69,7 @@ struct ConfigurationArticleTests {
     func examples() throws {
         for row in try self.rows() {
             let example = row.example
-            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is no example")
+            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is its example")
             let key = row.key.replacing("TOPIC", with: "com.example.app")
             // A webhook without a URL is refused.
             let others =
@@ -82,7 +82,7 @@ struct ConfigurationArticleTests {
     }
 }
 
-@Suite("What is written about metrics")
+@Suite("Documentation of metrics")
 struct MetricsArticleTests {
     private static let article = "Sources/Server/Gateway/Gateway.docc/Metrics.md"
     private static let dashboard = "deploy/grafana/dashboard.json"
@@ -109,7 +109,7 @@ struct MetricsArticleTests {
         return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
     }
 
-    @Test("The article's table has every metric with its type, labels and help, in their order, and no other")
+    @Test("The article's table has exactly the metrics of the code, with type, labels and help, in order")
     func table() throws {
         let article = try self.text(Self.article)
         let wanted = Metric.all.map { Self.row($0) }
@@ -173,14 +173,14 @@ struct BoundsArticleTests {
         return "| `\(limit.name)` | \(value) | \(limit.purpose) | \(limit.advice) |"
     }
 
-    @Test("Its table has every limit of the code with default, purpose and advice, in the code's order, and no other")
+    @Test("The article's table has exactly the limits of the code, with default, purpose and advice, in order")
     func table() throws {
         let rows = try self.article().split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         let wanted = GatewayLimit.all.map { Self.row($0) }
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
     }
 
-    @Test("It says what becomes of who passes each bound")
+    @Test("The article describes the consequence of each limit")
     func consequences() throws {
         let section = try #require(self.article().components(separatedBy: "## What happens past a bound").last)
         for name in GatewayLimit.countedNames { #expect(section.contains("`\(name)`"), "\(name)") }

@@ -222,7 +222,7 @@ struct ConfigurationLoaderTests {
         )
     }
 
-    @Test("Nothing is said but the first fault of a text of which nothing is known")
+    @Test("Only the first fault is reported for a text that cannot be read")
     func firstFaultAlone() throws {
         for text in ["{ edge: \n oops }", "[]", "{ admin: 'off', admin: 'off' }"] {
             let error = #expect(throws: ConfigurationError.self) { try self.load(text, ["store=xml"]) }

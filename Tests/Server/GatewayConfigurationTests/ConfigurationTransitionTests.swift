@@ -4,7 +4,7 @@ import Policy
 import Testing
 import Wire
 
-@Suite("What a configuration that is read anew changes")
+@Suite("Differences between two configurations")
 struct ConfigurationTransitionTests {
     /// Another value for each key, in the form of a file.
     private static let others: [String: String] = {
@@ -32,7 +32,7 @@ struct ConfigurationTransitionTests {
         try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
     }
 
-    @Test("Each key is found changed by its name, with both values, and is then in force or waits for a restart")
+    @Test("A change of each key is found by its name with both values, and takes effect or waits for a restart")
     func keys() throws {
         let base = GatewayConfiguration()
         #expect(Set(Self.others.keys) == Set(ConfigurationKey.all.map(\.name)))
@@ -53,7 +53,7 @@ struct ConfigurationTransitionTests {
         }
     }
 
-    @Test("What the sockets and the agreements with connected peers were made with needs a restart, and proof does")
+    @Test("Settings of sockets and of agreements with connected peers need a restart, and so does requiring proof")
     func restart() throws {
         func needs(_ name: String, from old: GatewayConfiguration = GatewayConfiguration()) throws -> Bool {
             let new = try self.load("\(name)=\(try #require(Self.others[name]))")

@@ -50,7 +50,7 @@ struct ReloadServiceTests {
         var key: String { self == .providerKeys ? "providerKeys" : "tls.clientCA" }
     }
 
-    @Test("A file that has gone since it was checked leaves everything as it was", arguments: Gone.allCases)
+    @Test("A file that disappeared after the check leaves everything unchanged", arguments: Gone.allCases)
     func rollback(gone: Gone) throws {
         let authority = try TestAuthority()
         var configuration = GatewayConfiguration()
@@ -96,7 +96,7 @@ struct ReloadServiceTests {
     }
 }
 
-@Suite("A reload wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A reload in every state with every event", .timeLimit(.minutes(15)))
 struct ReloadCourseTests {
     /// A state of reloads.
     enum Place: CaseIterable {
@@ -220,7 +220,7 @@ struct ReloadCourseTests {
         #expect(listed == Place.allCases.count * Event.allCases.count - 1)
     }
 
-    @Test("Whatever happens wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected outcome", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         if (place, event) == (.readingAgain, .applied) { return }
         let expected = try #require(Self.outcomes[place]?[event])
@@ -229,7 +229,7 @@ struct ReloadCourseTests {
         #expect(step == expected.step && course == expected.place.course)
     }
 
-    @Test("The engine takes as many configurations as it was handed, each of which is told of")
+    @Test("The engine accepts each configuration that was handed over, and each one is reported")
     func several() {
         var course = Place.readingAgain.course
         let handed = course.take(.applied)

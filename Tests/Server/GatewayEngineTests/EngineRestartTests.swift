@@ -9,7 +9,7 @@ import Wire
 
 @Suite("An engine starts on what another one stored", .timeLimit(.minutes(15)))
 struct EngineRestartTests {
-    @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
+    @Test("Counters, their start time, and refused pushes by reason and topic survive a restart")
     func counters() throws {
         let rig = try GatewayEngineRig()
         try rig.ask(1...6) {
@@ -95,7 +95,7 @@ struct EngineRestartTests {
         #expect(store.misuses.isEmpty)
     }
 
-    @Test("What a start went on without is in its statistics and metrics, and not in a topic's or the next start's")
+    @Test("An accepted loss is in the statistics and metrics of its start, and not in a topic's or the next start's")
     func acceptedLoss() throws {
         var store = SimulatedStore()
         let since: Int64 = 1_700_000_000_000

@@ -7,7 +7,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every state of the engine room, and every command of the loops in it.
-@Suite("The engine room in every state, whatever it is asked", .timeLimit(.minutes(15)))
+@Suite("Every request in every state of the engine room", .timeLimit(.minutes(15)))
 struct EngineStateTests {
     enum State: CaseIterable {
         case serving
@@ -175,7 +175,7 @@ struct EngineStateTests {
     // MARK: Commands
 
     @Test(
-        "What nobody waits for is done in each state, but changes nothing when a commit has failed",
+        "Commands without an answer are performed in each state, but change nothing after a failed commit",
         arguments: State.allCases.filter { $0 != .failedUnreadable }
     )
     func commands(state: State) throws {
@@ -200,6 +200,6 @@ struct EngineStateTests {
         #expect(answers[0].integer("wakes", "results", "lost") == (state.hasFailed ? 0 : 1))
         #expect(answers[1...].allSatisfy { $0.status == 503 }, "it drains")
         #expect(rig.told.contains { $0.kind == .draining })
-        #expect(configured.withLock { $0 }, "another configuration is in force")
+        #expect(configured.withLock { $0 }, "the new configuration is in effect")
     }
 }

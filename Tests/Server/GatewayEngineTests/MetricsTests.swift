@@ -14,7 +14,7 @@ struct MetricsTests {
         try MetricsReading(rig.ask(request) { $0.metrics(request, named: topics) }.text)
     }
 
-    @Test("Every metric comes once, with its help and type, in the order of the list, whatever has happened")
+    @Test("Every metric appears once, with its help and type, in the order of the list")
     func all() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -68,7 +68,7 @@ struct MetricsTests {
         #expect(descriptors > 2 && descriptors <= reading["wakegate_process_max_fds"] ?? 0)
     }
 
-    @Test("The bound of the memory of pushes, and of tasks, is the one in force", arguments: ["push", "task"])
+    @Test("The memory limit of pushes and of tasks is the current one", arguments: ["push", "task"])
     func memoryBound(kind: String) throws {
         var configuration = EngineRig.open()
         func bound(_ bytes: Int) {
@@ -83,7 +83,7 @@ struct MetricsTests {
         #expect(try self.metrics(rig, 901)["wakegate_\(kind)_memory_max_bytes"] == 7000)
     }
 
-    @Test("A device without a worker for its topic is told, and for how long its push could have been launched")
+    @Test("A device without a worker for its topic is counted, with how long its push has been due")
     func withoutWorker() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -118,7 +118,7 @@ struct MetricsTests {
         #expect(reading["wakegate_topic_pushes_pending", "topic", "(other)"] == 3)
     }
 
-    @Test("Pushes count with the commit that made them durable, how many there were, and how long they waited for it")
+    @Test("Pushes are counted with the commit that made them durable, with their number and their wait")
     func commits() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -198,7 +198,7 @@ struct TaskMetricsTests {
         return rig
     }
 
-    @Test("Requests are told by kind and reason, each is in one place, and so is each transfer")
+    @Test("Requests are counted by kind and reason, each in one place, and so are transfers")
     func counts() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -222,7 +222,7 @@ struct TaskMetricsTests {
         #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
     }
 
-    @Test("Ends of wakes are told by kind and result, and how long they took by kind")
+    @Test("Ends of wakes are counted by kind and result, and their duration by kind")
     func wakes() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -239,7 +239,7 @@ struct TaskMetricsTests {
 
 @Suite("Samples and bounds of an engine", .timeLimit(.minutes(15)))
 struct SamplesAndLimitsTests {
-    @Test("There is a sample a second, and none of seconds that nobody was awake for")
+    @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
         let rig = DeskRig()
         let desk = LiveDesk()
@@ -255,7 +255,7 @@ struct SamplesAndLimitsTests {
         #expect(sampler.nextAt == start + 11_300)
     }
 
-    @Test("A bound that was met is counted, a dispatcher's also when it is let go of")
+    @Test("A limit that was reached is counted, also after its dispatcher is gone")
     func limits() {
         let rig = DeskRig()
         #expect(rig.limits.met(rig.dispatcher).isEmpty)
@@ -295,7 +295,7 @@ struct SampleHistoryTests {
         return rows.map { $0[0].intValue / 1000 }
     }
 
-    @Test("Each distance keeps its last samples, the oldest first, and never more than it may")
+    @Test("Each resolution keeps its last samples, oldest first, and never more than its limit")
     func spans() throws {
         var history = SampleHistory()
         for second in 0..<100_000 { history.append(self.sample(second)) }
@@ -307,7 +307,7 @@ struct SampleHistoryTests {
         #expect(history[seconds: 7] == nil)
     }
 
-    @Test("A young history has what there was")
+    @Test("A young history has only the samples so far")
     func young() throws {
         var history = SampleHistory()
         #expect(try self.seconds(history, every: 1).isEmpty)
@@ -340,7 +340,7 @@ struct SampleHistoryTests {
         #expect(row.count == LiveSample.fields.count && Set(LiveSample.fields).count == row.count)
     }
 
-    @Test("A desk lets in as many who watch as it may, and has a place again when one goes")
+    @Test("Viewers are limited by readersMax, and a place is free again when one leaves")
     func readers() {
         let desk = LiveDesk(readersMax: 2)
         #expect(!desk.isWatched)

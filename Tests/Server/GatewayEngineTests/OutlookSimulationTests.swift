@@ -6,7 +6,7 @@ import WakeGateTestKit
 import Wire
 
 /// Devices with random events. The explanation about a future push must match the reply to a dry run.
-@Suite("What is said of the next push, and a dry run of it", .timeLimit(.minutes(15)))
+@Suite("The explanation of the next push, and a dry run of it", .timeLimit(.minutes(15)))
 struct OutlookSimulationTests {
     @Test("Both agree in ten thousand states")
     func agreement() {

@@ -79,7 +79,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is held because \(condition.what), and launches once \(condition.end).")
     }
 
-    @Test("Of several holds all are named, with the time and the worker that are missing besides")
+    @Test("All holds are named, followed by the missing time and worker")
     func several() {
         let rig = self.rig()
         rig.push(1)
@@ -122,7 +122,7 @@ struct PushReasoningTests {
         )
     }
 
-    @Test("A topic that is paused holds what comes")
+    @Test("A paused topic holds new pushes")
     func paused() throws {
         let rig = self.rig()
         rig.dispatcher.setPaused(rig.engine.topic(of: rig.rig.index(1)), true)
@@ -130,7 +130,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "\(Self.would) be held because the topic \(Self.topic) is paused, until \(end).")
     }
 
-    @Test("A missing worker is told from one that takes no pushes, and from one without a free slot")
+    @Test("A missing worker is distinguished from one that accepts no pushes, and from one without a free slot")
     func workers() {
         let rig = self.rig(hasWorker: false)
         #expect(self.why(rig) == "\(Self.would) wait: no worker is subscribed to \(Self.topic): \(Self.start).")
@@ -150,7 +150,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is due, but \(one).")
     }
 
-    @Test("Workers whose slots are taken are told from none")
+    @Test("Workers without free slots are distinguished from no workers")
     func slots() {
         let rig = self.rig(hasWorker: false)
         rig.subscribe(1)
@@ -180,7 +180,7 @@ struct PushReasoningTests {
         #expect(self.why(rig, status) == "The push is due, but \(reason)")
     }
 
-    @Test("A push that would come waits for what runs in its lane")
+    @Test("A future push waits for the wake that runs in its lane")
     func lane() throws {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all

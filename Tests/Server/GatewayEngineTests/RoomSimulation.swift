@@ -84,7 +84,7 @@ extension RoomSimulation {
                 return try self.tryToStart()
             } catch {
                 self.coverage.note(.failedStart)
-                if self.faultsEvery == 0 { self.wrong("a start failed by itself: \(error.message)") }
+                if self.faultsEvery == 0 { self.wrong("a start failed without fault: \(error.message)") }
                 self.medium.clearFaults()
                 self.room = nil
                 self.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
@@ -185,7 +185,7 @@ extension RoomSimulation {
         guard self.clients.hasMetFailure else { return }
         // A gateway whose store has failed ends sooner or later.
         self.coverage.note(.failedCommit)
-        if self.faultsEvery == 0 { self.wrong("a commit failed by itself") }
+        if self.faultsEvery == 0 { self.wrong("a commit failed without fault") }
         self.die()
     }
 
@@ -380,7 +380,7 @@ struct RoomSimulationTests {
     private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_FACTOR"].flatMap(UInt64.init) ?? 1
 
     @Test(
-        "Whatever dies or fails, what was answered stays, and every push that was accepted ends once",
+        "Deaths and failures lose no answered request, and every accepted push ends once",
         arguments: [true, false]
     )
     func holds(onDisk: Bool) {
@@ -446,7 +446,7 @@ struct RoomPolicyTime {
     mutating func tell(_ age: Int64, at uptime: Int64, isStart: Bool) -> String? {
         defer { self.told = (age, uptime) }
         if let told = self.told, age - told.age != uptime - told.uptime {
-            return "policy time went on by \(age - told.age) ms in \(uptime - told.uptime) ms of one boot"
+            return "policy time advanced by \(age - told.age) ms in \(uptime - told.uptime) ms of one boot"
         }
         if age < self.durableAge {
             return "policy time went back \(self.durableAge - age) ms behind what was durable"

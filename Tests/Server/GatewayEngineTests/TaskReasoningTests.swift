@@ -65,7 +65,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What holds a task is named with what ends the hold",
+        "A task's hold is named with its end",
         arguments: [
             ("forceQuit", "the app was force-quit, and launches once appState is reported as background"),
             ("backgroundRefresh", "background refresh is denied, and launches once it is reported as available"),
@@ -130,7 +130,7 @@ struct TaskReasoningTests {
         #expect(try !self.member(rig, "why").contains("Besides"))
     }
 
-    @Test("A device that nobody uses holds refreshes, and says since when")
+    @Test("An unused device holds refreshes, and the reason says since when")
     func usage() throws {
         let rig = try self.rig([(.usageWindow, 100)])
         rig.perform { requests in
@@ -144,7 +144,7 @@ struct TaskReasoningTests {
         #expect(why.contains("than the 100 s of usageWindow, and launches once the device is used again."), "\(why)")
     }
 
-    @Test("What waits for its time says until when and why")
+    @Test("A task that waits for a time has the time and the reason")
     func times() throws {
         let rig = try self.rig()
         let now = DeskRig.offset.wall(rig.rig.engine.now)
@@ -166,7 +166,7 @@ struct TaskReasoningTests {
         #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled 1 times"))
     }
 
-    @Test("What waits for a lane or for a worker says for which")
+    @Test("A task that waits for a lane or a worker names it")
     func slots() throws {
         let rig = try self.rig()
         rig.perform { $0.submit(2, 1, "clean", .processing([])) }
@@ -196,7 +196,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What no connected worker takes says so, and what those are too busy for that take it says that",
+        "A task says whether no worker accepts it, or all that do are busy",
         arguments: [
             Wait(tasks: "a.*", offers: [], name: "a.b", needs: [], isTaken: true),
             Wait(tasks: "a.*", offers: [], name: "a", needs: [], isTaken: false),
@@ -292,7 +292,7 @@ struct TaskReasoningTests {
         #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
     }
 
-    @Test("An operator of some topics finds tasks in the order in which whoever reaches all of them does")
+    @Test("An operator of some topics gets tasks in the same order as an operator of all")
     func order() throws {
         let rig = try self.rig()
         rig.perform {

@@ -40,7 +40,7 @@ struct ProviderGateTests {
     }
 
     @Test(
-        "Of an InvalidProviderToken the gateway is told which it is, once a connection, and names that can be none not"
+        "An InvalidProviderToken is logged with its cause, once a connection, without malformed names"
     )
     func told() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T2", [])])
@@ -69,7 +69,7 @@ struct ProviderGateTests {
         #expect(causes[1]["keyID"] == nil && causes[1]["team"] == "T" && causes[2]["keyID"] == "K")
     }
 
-    @Test("A token of an hour ago is taken, one a second older is expired, and its connection is of no use any more")
+    @Test("A token is valid for one hour, and an expired one makes its connection unusable")
     func expired() throws {
         let fixture = try ProviderFixture()
         #expect(fixture.refusal(try fixture.authorization(age: 3600), connection: 1) == nil)
@@ -178,7 +178,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(first, connection: 2) == nil)
     }
 
-    @Test("A key may be shown on so many connections; one more is refused, and one that ends makes room")
+    @Test("A key may be used on a limited number of connections; an ended connection frees a place")
     func connectionsMax() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T1", [])], connectionsMax: 2)
         let tokens = [
@@ -271,7 +271,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == before + 1)
     }
 
-    @Test("What is no token at all is not looked at twice, and a missing one never")
+    @Test("A malformed token is not verified twice, and a missing one never")
     func garbage() throws {
         let fixture = try ProviderFixture()
         for _ in 0..<10 {

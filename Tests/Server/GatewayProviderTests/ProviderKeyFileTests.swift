@@ -25,7 +25,7 @@ struct ProviderKeyFileTests {
         #expect(try self.admits([], topic))
     }
 
-    @Test("What was added is read again, holds no private key, and can be removed")
+    @Test("Added keys are read back, contain no private key, and can be removed")
     func folder() throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -46,7 +46,7 @@ struct ProviderKeyFileTests {
         #expect(try folder.read().keys.map(\.keyID) == ["K_1"])
     }
 
-    @Test("A name that is none, a file without a key, and a key that is there already are refused")
+    @Test("An invalid name, a file without a key, and an existing key are refused")
     func refusals() throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -119,7 +119,7 @@ struct KeptKeysTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: "\(self.folder.path)/\(keyID).pem"))
     }
 
-    @Test("A key stays good for two seconds while its file holds none; nothing is said of it", arguments: ["", "Te"])
+    @Test("A key stays valid for two seconds while its file holds none, without a fault", arguments: ["", "Te"])
     func kept(text: String) throws {
         var kept = KeptKeys()
         let first = kept.read(try self.folder.read(), now: 0)
@@ -154,7 +154,7 @@ struct KeptKeysTests {
         #expect(!kept.isWaiting)
     }
 
-    @Test("Without its folder no key is good, whatever its file holds in the next one")
+    @Test("A lost folder invalidates keys that were kept while their files were empty")
     func folderLost() throws {
         var kept = KeptKeys()
         _ = kept.read(try self.folder.read(), now: 0)
@@ -210,7 +210,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("Without its folder no key is good; a new folder in its place is watched")
+    @Test("Without its folder no key is valid; a new folder with the same path is watched")
     func folder() async throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -229,7 +229,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("A folder that is not there, or is none, ends the start")
+    @Test("A missing folder, and a file with its name, end the start")
     func missing() throws {
         let fixture = try ProviderFixture()
         for path in ["/nonexistent", fixture.privateKey] {

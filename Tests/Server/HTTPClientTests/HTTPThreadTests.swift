@@ -45,7 +45,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("What cannot be tried is said at once, and the thread goes on")
+    @Test("An invalid request fails immediately, and the thread continues")
     func refused() async throws {
         let thread = try HTTPThread.shared()
         await #expect(throws: HTTPClientError.self) { try await thread.perform(HTTPRequest("GET", "nonsense://x")) }
@@ -123,7 +123,7 @@ struct HTTPThreadTests {
 
 @Suite("Moments of many things")
 struct MomentHeapTests {
-    @Test("The earliest comes first, whatever was changed before", arguments: 0..<20)
+    @Test("The earliest time is always first, whatever changes", arguments: 0..<20)
     func order(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var heap = MomentHeap<Int>()

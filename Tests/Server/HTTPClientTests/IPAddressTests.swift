@@ -1,10 +1,10 @@
 import HTTPClient
 import Testing
 
-@Suite("Addresses and who can be reached at them")
+@Suite("The scope of IP addresses")
 struct IPAddressTests {
     @Test(
-        "Every block of the registries is told from the public Internet, to its first and last address",
+        "Every block of the registries is distinguished from the public Internet, to its first and last address",
         arguments: [
             ("0.0.0.0", .unspecified), ("0.255.255.255", .unspecified), ("1.0.0.0", .global),
             ("9.255.255.255", .global), ("10.0.0.0", .private), ("10.255.255.255", .private), ("11.0.0.0", .global),
@@ -80,7 +80,7 @@ struct IPAddressTests {
 @Suite("URLs as libcurl divides them")
 struct HTTPURLTests {
     @Test(
-        "What is shown of a URL holds no secret",
+        "The displayed form of a URL contains no secret",
         arguments: [
             ("https://example.com", "https://example.com/"),
             ("HTTPS://u:p@Example.com:443/a?key=1#x", "https://Example.com/a"),

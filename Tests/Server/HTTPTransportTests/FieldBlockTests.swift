@@ -15,7 +15,7 @@ struct FieldBlockTests {
         }
     }
 
-    @Test("It has no stream before the library has taken it, nor after it was dropped")
+    @Test("A block has no stream before the library has accepted it, nor after it was dropped")
     func stream() {
         var block = FieldBlock()
         #expect(block.stream == nil)
@@ -58,7 +58,7 @@ struct FieldBlockTests {
         self.pool.giveBack(slot)
     }
 
-    @Test("The next block is counted anew")
+    @Test("The limit applies to each block separately")
     func nextBlock() {
         var block = FieldBlock()
         for stream: Int32 in [1, 3] {
@@ -159,7 +159,7 @@ struct RepeatedFieldsTests {
         [0x00, 0x02, 0x74, 0x65, 0x04, 0x67, 0x7A, 0x69, 0x70],
     ]
 
-    @Test("What follows is judged as if every field had been read", arguments: Self.endings)
+    @Test("Fields after the common ones are judged as if every field had been read", arguments: Self.endings)
     func judges(ending: [UInt8]) {
         let twins = Twins()
         // POST, https, /, with a literal authority, and user-agent.
@@ -213,7 +213,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a value, whatever its length", arguments: Self.counts)
+    @Test("Every byte is judged the same at every position of a value of any length", arguments: Self.counts)
     func values(count: Int) {
         for place in 0..<count {
             for byte in UInt8.min...UInt8.max {
@@ -225,7 +225,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a path, whatever its length", arguments: Self.counts)
+    @Test("Every byte is judged the same at every position of a path of any length", arguments: Self.counts)
     func paths(count: Int) {
         for place in 0..<count {
             for byte in UInt8.min...UInt8.max {
@@ -237,7 +237,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a name, whatever its length", arguments: 1...25)
+    @Test("Every byte is judged the same at every position of a name of any length", arguments: 1...25)
     func names(count: Int) {
         let allowed = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz".utf8)
         for place in 0..<count {

@@ -65,7 +65,7 @@ struct FrameCutterTests {
     }
 
     @Test(
-        "What the library objects to is left to it whole",
+        "Faulty frames are passed to the library unchanged",
         arguments: [
             // More padding than payload; no room for the length of the padding; no room for the priority; a frame that
             // is too long.
@@ -87,7 +87,7 @@ struct FrameCutterTests {
     }
 
     @Test(
-        "A block goes on in CONTINUATION frames of its stream alone",
+        "A block continues only in CONTINUATION frames of its stream",
         arguments: [
             Peer.frame(9, flags: 4, stream: 3, [0x82]), Peer.frame(1, flags: 4, stream: 1, [0x82]), Self.data,
         ]
@@ -99,7 +99,7 @@ struct FrameCutterTests {
         #expect(Self.parts(bytes, pieceBytes: 100) == expected)
     }
 
-    @Test("The head of DATA is told when its frame begins, and that of HEADERS without the length of their padding")
+    @Test("The head of DATA and HEADERS is reported when the frame begins, HEADERS without a padding length")
     func begun() {
         let short = Peer.frame(1, flags: 0x0C, stream: 5, []) + Peer.frame(0, flags: 0x08, stream: 7, [])
         let bytes =
@@ -139,7 +139,7 @@ struct FrameCutterTests {
         #expect(ends.isSuperset(of: [before.count, bytes.count - ping.count, bytes.count]))
     }
 
-    @Test("A frame that has not ended is the same one however its bytes come, and a block as long as it goes on")
+    @Test("An unfinished frame has one number until its last byte, and a block until its last frame")
     func unfinished() {
         var cutter = FrameCutter(frameBytesMax: 100)
         func numbers(_ bytes: [UInt8]) -> [Int] {
@@ -165,7 +165,7 @@ struct FrameCutterTests {
         #expect(numbers(Self.data).first != block.first)
     }
 
-    @Test("What is unfinished is so since it was found first, and another one anew")
+    @Test("An unfinished frame is timed since it was found, and the next one separately")
     func unfinishedSince() {
         var unfinished = UnfinishedFrame()
         #expect(unfinished.unfinishedSince == nil)
@@ -177,7 +177,7 @@ struct FrameCutterTests {
         #expect(unfinished.unfinishedSince == nil)
     }
 
-    @Test("The bit beside a stream's number means nothing")
+    @Test("The bit before a stream's number is ignored")
     func reservedBit() {
         var last = Peer.frame(9, flags: 4, stream: 1, [0x84])
         last[5] |= 0x80
@@ -247,7 +247,7 @@ struct AnswerHeadTests {
         #expect(try Self.fields(fixture.produce()) == [13: [":status=200", "x=13"]])
     }
 
-    @Test("A peer that takes a table of another size is told so, before the fields")
+    @Test("A different size of the peer's table is announced before the fields")
     func tableSize() throws {
         let fixture = SessionFixture(settings: Peer.setting(1, 0))
         fixture.receive(Peer.request("/wait", stream: 1))

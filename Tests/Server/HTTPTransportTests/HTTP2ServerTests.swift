@@ -126,7 +126,7 @@ struct HTTP2VerbTests {
         Peer.setting(3, streams) + Peer.setting(4, bytes)
     }
 
-    @Test("Another stream window is announced, is not opened by what comes, and the usual one lets all go on")
+    @Test("A new stream window is announced, stays closed for new data, and resetting it releases all streams")
     func streamWindow() throws {
         let fixture = Self.fixture(openStreams: 0)
         fixture.receive(Peer.request("/echo", stream: 1, ended: false))
@@ -147,7 +147,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("A window is announced behind the number of streams that was last announced, and after the first frame")
+    @Test("A window is announced together with the last stream limit, and after the first frame")
     func earlyStreamWindow() {
         let fixture = SessionFixture(hasBegun: false)
         #expect(fixture.session.setStreamWindow(0))
@@ -159,7 +159,7 @@ struct HTTP2VerbTests {
         #expect(settings.dropFirst() == [Self.window(0), Peer.setting(3, 1), Self.window(65_535, streams: 1)])
     }
 
-    @Test("A peer that acknowledges nothing is told no more than so many windows, and none after the end")
+    @Test("A peer that acknowledges nothing gets a limited number of window changes, and none after the end")
     func streamWindowsAreBounded() {
         let fixture = SessionFixture()
         let areTaken = (0...StreamLimit.unacknowledgedMax).map { fixture.session.setStreamWindow($0) }
@@ -170,7 +170,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.session.setStreamWindow(nil))
     }
 
-    @Test("Of a stream that is held back nothing is left when its peer gives up, or its time is over")
+    @Test("A held stream is freed when its peer gives up or its time is over")
     func abandonedStreams() {
         let fixture = Self.fixture(openStreams: 0)
         #expect(fixture.session.setStreamWindow(3))

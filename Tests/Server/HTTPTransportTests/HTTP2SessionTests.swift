@@ -29,7 +29,7 @@ struct HTTP2SessionTests {
         return (fixture.takeEvents(), fixture.produceBytes())
     }
 
-    @Test("The same bytes in two parts, cut anywhere, or one by one, come to the same")
+    @Test("The outcome does not depend on how the bytes are divided")
     func anyParts() {
         let bytes = Self.conversation[...]
         let whole = Self.outcome(ofParts: [bytes])
@@ -47,7 +47,7 @@ struct HTTP2SessionTests {
         #expect(Self.outcome(ofParts: bytes.indices.map { bytes[$0...$0] }) == whole)
     }
 
-    @Test("What is asked of a session that has ended comes to nothing")
+    @Test("An ended session ignores further requests of the handler")
     func ended() {
         let fixture = SessionFixture()
         fixture.receive(Peer.request("/wait", stream: 1))
@@ -106,7 +106,7 @@ struct HTTP2SessionTests {
         #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
     }
 
-    @Test("Output stops at its limit and goes on from there")
+    @Test("Output stops at its limit and continues from there")
     func outputLimit() {
         let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
         fixture.receive(ScriptedPeer.update(0x7000_0000) + ScriptedPeer.request("/wait", stream: 1))
@@ -218,7 +218,7 @@ struct HeadMethodTests {
         return Peer.frame(1, flags: ended ? 5 : 4, stream: stream, method + Peer.headers(path).dropFirst())
     }
 
-    @Test("An answer has no content, whatever the handler gives")
+    @Test("An answer to HEAD has no content, even if the handler supplies it")
     func respond() {
         let fixture = SessionFixture()
         for number in [1, 3] { fixture.receive(Self.head("/wait", stream: number)) }
@@ -251,7 +251,7 @@ struct HeadMethodTests {
         #expect(fixture.session.write(1, ByteView("more")) == nil)
     }
 
-    @Test("Neither a body that is too large nor one there is no room for brings content")
+    @Test("A body that is too large, or exceeds the memory limit, brings no content")
     func refusals() {
         var limits = TransportLimits()
         limits.requestBytesPerConnectionMax = 10
@@ -265,7 +265,7 @@ struct HeadMethodTests {
 }
 
 /// Every state of a stream, and everything that a handler, its peer or the end of the connection can do to it there.
-@Suite("A stream wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A stream in every state with every event", .timeLimit(.minutes(15)))
 struct StreamPhaseTests {
     private typealias Peer = ScriptedPeer
 
@@ -341,7 +341,7 @@ struct StreamPhaseTests {
     ]
 
     @Test(
-        "What a handler asks is done in the one or two places where it may be, and changes nothing in any other",
+        "A handler's request works only in the states that allow it, and changes nothing in others",
         arguments: Place.allCases,
         Verb.allCases
     )
@@ -409,7 +409,7 @@ struct StreamPhaseTests {
     ]
 
     @Test(
-        "What its peer sends is taken, dropped or an error, and the handler hears of it once if the stream is its own",
+        "A peer's frame is accepted, dropped or an error, and the handler of a stream learns of its end once",
         arguments: Place.allCases,
         Event.allCases
     )
@@ -519,7 +519,7 @@ struct HTTP2FaultTests {
         ),
     ]
 
-    @Test("An answer that comes after a fault ended its connection harms nobody")
+    @Test("An answer after a fault that ended its connection does no harm")
     func answerAfterFault() async throws {
         let server = try TestServer()
         let peer = try server.peer()

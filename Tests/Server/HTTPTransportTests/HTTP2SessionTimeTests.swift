@@ -158,7 +158,7 @@ struct HTTP2SessionTimeTests {
         #expect(numbers.faultUnlessOpen(3) == .protocolError)
     }
 
-    @Test("Of streams that were cut short the last are known one by one, and older numbers are let pass")
+    @Test("The latest streams that were cut short are known individually, and older ones are accepted")
     func cutShort() {
         var numbers = StreamNumbers()
         let count = Int32(StreamNumbers.cutShortMax)
@@ -196,7 +196,7 @@ struct HTTP2SessionTimeTests {
         }
     }
 
-    @Test("A peer that has acknowledged is left alone, and one that owes several must go on with them")
+    @Test("A peer that has acknowledged is left alone, and one with several open acknowledgements must make progress")
     func settingsAcknowledged() {
         let fixture = SessionFixture()
         for limit in 1...3 { #expect(fixture.session.setStreamLimit(limit)) }
@@ -270,7 +270,7 @@ struct HTTP2SessionTimeTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("GOAWAY that waits leaves behind the answers, and those that come meanwhile")
+    @Test("A waiting GOAWAY is sent after the answers, including those to later requests")
     func farewell() {
         let fixture = SessionFixture()
         for number in [1, 3] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }

@@ -76,7 +76,7 @@ struct StreamLimitTests {
         #expect(limit.enforced == expected)
     }
 
-    @Test("Who acknowledges before it could is not waited for, and gains nothing from doing it more often")
+    @Test("An acknowledgement that is too early is not waited for, and repeating it has no effect")
     func early() {
         var limit = StreamLimit(10)
         limit.acknowledged(now: 0)
@@ -118,7 +118,7 @@ struct StreamLimitTests {
         #expect(limit.sent(now: 0) == 3)
     }
 
-    @Test("A peer that acknowledges nothing is told no more than so many numbers")
+    @Test("A peer that acknowledges nothing gets a limited number of changes")
     func bounded() {
         var limit = StreamLimit(1000)
         let areTaken = (0..<StreamLimit.unacknowledgedMax).map { limit.change(to: $0) }
@@ -133,7 +133,7 @@ struct StreamLimitTests {
 
 @Suite("The bytes that a connection has sent in part")
 struct HeldBytesTests {
-    @Test("They are told to all loops when they are told, and not before")
+    @Test("Held bytes reach the total of all loops when they are reported, and not before")
     func told() {
         let all = RequestBytes(bytesMax: 100)
         var held = HeldBytes()
@@ -147,7 +147,7 @@ struct HeldBytesTests {
         #expect(held.count == 20 && all.held == 20)
     }
 
-    @Test("What is held of a block is let go of once, whatever else is held")
+    @Test("The bytes of a block are released once, and other held bytes stay")
     func block() {
         var held = HeldBytes()
         held.hold(5)
@@ -177,7 +177,7 @@ struct HeldBytesTests {
     }
 }
 
-@Suite("What a peer is told of its connection's end")
+@Suite("The end of a connection, as announced to its peer")
 struct DepartureTests {
     private let pool = StreamPool(streamsMax: 1)
 
@@ -246,7 +246,7 @@ struct DepartureTests {
     }
 }
 
-@Suite("What a peer may still send that carries no request")
+@Suite("The budget of frames without a request")
 struct FrameBudgetTests {
     private static func budgets(burst: Int) -> FrameBudgets {
         var limits = TransportLimits()

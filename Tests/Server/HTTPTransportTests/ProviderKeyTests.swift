@@ -94,7 +94,7 @@ final class ProviderKeyTests {
         }
     }
 
-    @Test("A key with a password is refused, and nobody is asked for it")
+    @Test("A key with a password is refused without a prompt")
     func encrypted() throws {
         try DevelopmentCertificates.make(in: self.folder)
         let file = "\(self.folder)/encrypted.p8"
@@ -164,7 +164,7 @@ final class ProviderPublicKeyTests {
         #expect(key.pem == published)
     }
 
-    @Test("What holds no P-256 key is named with the remedy")
+    @Test("A file without a P-256 key is named with the remedy")
     func faults() throws {
         #expect(self.fault(Array("no key".utf8))?.hasPrefix("k.p8 holds no key in PEM without a password") == true)
         #expect(self.fault([])?.contains("name the .p8 file that Apple gave you") == true)

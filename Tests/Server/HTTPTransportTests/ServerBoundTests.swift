@@ -43,7 +43,7 @@ struct ServerBoundTests {
         TestServer.expectServed(operators[1])
     }
 
-    @Test("An address may have so many connections: one more is ended, other addresses and socket files are served")
+    @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
         let folder = try Folder()
         let server = try TestServer(
@@ -73,7 +73,7 @@ struct ServerBoundTests {
         TestServer.expectServed(again)
     }
 
-    @Test("IPv4 clients of a listener for both are told apart; none is no limit")
+    @Test("IPv4 clients of a dual-stack listener are counted by address; zero means no limit")
     func perAddressOfBoth() throws {
         let server = try TestServer(self.limits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
         for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
@@ -89,7 +89,7 @@ struct ServerBoundTests {
         for peer in peers { TestServer.expectServed(peer) }
     }
 
-    @Test("For one connection too many that does not speak the oldest is ended; whoever speaks is served")
+    @Test("An excess silent connection ends the oldest silent one; connections that send requests are served")
     func handshakes() throws {
         let server = try TestServer(self.limits { $0.handshakesMax = 2 })
         let served = try server.peer()
@@ -126,7 +126,7 @@ struct ServerBoundTests {
         #expect(peers.suffix(20).allSatisfy { !$0.hasNews })
     }
 
-    @Test("A connection that lets its answers pile up is ended, and takes what waits with it")
+    @Test("A connection that lets its answers pile up is ended, and its queued bytes are freed")
     func queuedBytes() async throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
         let peer = try server.peer(settings: Peer.setting(4, 0))
@@ -156,7 +156,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("A turn accepts and reads so much; what is left is for the next, and is counted")
+    @Test("A turn accepts and reads a limited amount; the rest is left for the next turn, and is counted")
     func turns() throws {
         let server = try TestServer(self.limits { $0.readBytesPerTurn = 16_384 })
         let peer = try server.peer()
@@ -174,7 +174,7 @@ struct ServerBoundTests {
         #expect(hasty.times(.acceptsPerTurn) == 1)
     }
 
-    @Test("A connection is read no more while too many answers wait behind it, and goes on when they have left")
+    @Test("A connection is not read while too many answers are queued, and is read again when they are sent")
     func outputFrames() throws {
         let limits = self.limits {
             $0.outputFramesMax = 4
@@ -304,7 +304,7 @@ struct ListenerTests {
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 200 ") == true)
     }
 
-    @Test("A socket file that nobody listens on any more is replaced")
+    @Test("A stale socket file is replaced")
     func staleSocket() throws {
         let folder = try Folder()
         // A killed process leaves such a socket file, which refuses every connection.
@@ -374,7 +374,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
     }
 
-    @Test("A socket file that somebody else opened stays")
+    @Test("A socket file of an inherited descriptor stays")
     func inheritedFileStays() throws {
         let folder = try Folder()
         let address = "unix:\(folder.path)/s"
@@ -390,7 +390,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
     }
 
-    @Test("A socket file that somebody listens on is refused, and that server goes on")
+    @Test("A socket file in use is refused, and its server continues")
     func liveSocket() throws {
         let folder = try Folder()
         let server = try TestServer(addresses: ["unix:\(folder.path)/s"])

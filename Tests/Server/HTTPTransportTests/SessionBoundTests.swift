@@ -26,7 +26,7 @@ struct SessionBoundTests {
         return bytes
     }
 
-    @Test("A header block may have so many CONTINUATION frames, however they are cut up", arguments: [false, true])
+    @Test("CONTINUATION frames of a header block are limited, however the bytes are cut", arguments: [false, true])
     func continuations(isCutUp: Bool) {
         let limits = self.limits { $0.continuationFramesMax = 3 }
         func receive(_ count: Int) -> SessionFixture {
@@ -100,7 +100,7 @@ struct SessionBoundTests {
         ) { _ in ScriptedPeer.frame(9, stream: 1) },
     ]
 
-    @Test("Frames that carry no request come out of one budget, whatever their kind", arguments: Self.floods)
+    @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
     func controlFrames(flood: Flood) {
         // The client's first SETTINGS is one of them.
         let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
@@ -198,7 +198,7 @@ struct SessionBoundTests {
         #expect(fixture.times(.frameBytesMax) == 0)
     }
 
-    @Test("A stream's window may be used up; one byte more resets it, and the connection goes on")
+    @Test("A stream's window may be used up; one byte more resets the stream, and the connection continues")
     func streamWindow() {
         for (more, times) in [(0, 0), (1, 1)] {
             let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
@@ -257,7 +257,7 @@ struct SessionBoundTests {
         return fixture.session.heldBytes
     }
 
-    @Test("A connection may begin so many bytes of requests; the request that passes them is refused, the others go on")
+    @Test("The request that exceeds a connection's bytes of open requests is refused, and the others continue")
     func requestBytesOfConnection() {
         let limit = 2 * self.headBytes() + 10
         let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
@@ -283,7 +283,7 @@ struct SessionBoundTests {
         #expect(fixture.memory.requestBytes.held == 0)
     }
 
-    @Test("All connections may begin so many bytes of requests; requests that come whole are never counted")
+    @Test("Bytes of incomplete requests are limited over all connections; complete requests are not counted")
     func requestBytes() {
         let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
         let first = SessionFixture(limits)
@@ -323,7 +323,7 @@ struct SessionBoundTests {
         return bytes
     }
 
-    @Test("What has come of a block counts with the requests' bytes, field and half field, until the block ends")
+    @Test("The bytes of a partial block, including a partial field, count as request bytes until the block ends")
     func blockBytes() {
         let fixture = SessionFixture()
         fixture.receive(Self.half(1000))
@@ -376,7 +376,7 @@ struct SessionBoundTests {
         #expect(self.goAway(over.produce()) == 9)
     }
 
-    @Test("What waits on streams is counted for its connection, until it leaves or its stream ends")
+    @Test("Queued bytes of streams count for their connection until they are sent or their stream ends")
     func queuedBytes() {
         let fixture = SessionFixture(settings: Peer.setting(4, 100))
         for number in [1, 3, 5] { fixture.receive(Peer.request("/wait", stream: number)) }

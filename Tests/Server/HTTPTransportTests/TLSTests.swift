@@ -49,7 +49,7 @@ struct TLSTests {
     }
 
     @Test(
-        "A request in cleartext is told in cleartext that this is TLS, and the connection ends",
+        "A request in cleartext gets an answer in cleartext that TLS is required, and the connection ends",
         arguments: [
             "GET / HTTP/1.1\r\n\r\n", "\r\nGET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -70,7 +70,7 @@ struct TLSTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("What is neither TLS nor HTTP gets no words")
+    @Test("Bytes that are neither TLS nor HTTP get no answer")
     func noise() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -194,7 +194,7 @@ struct TLSTests {
         return try self.run("/usr/bin/curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
     }
 
-    @Test("The handler hears of the certificate that a client shows, whoever signed it, and of none when none is shown")
+    @Test("The handler receives the client's certificate, even from an unknown authority, or none")
     func clientCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -213,7 +213,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate as large as may be is taken, a larger one is refused in the handshake, and others are served")
+    @Test("A client certificate is accepted up to the maximum size, and a larger one is refused in the handshake")
     func largeCertificate() throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -229,7 +229,7 @@ struct TLSTests {
         #expect(try self.get("/certificate", server, folder, nil).output == "none")
     }
 
-    @Test("A connection whose certificate is not wanted is told so before any request of it, and the next is served")
+    @Test("A connection with an unwanted certificate is refused before its first request, and the next one is served")
     func unwantedCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -304,7 +304,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate that is not there is named")
+    @Test("A missing certificate is named")
     func missingCertificate() {
         let error = #expect(throws: TransportError.self) {
             try TLSContext(certificateChainFile: "/nowhere/server.pem", privateKeyFile: "/nowhere/server.key")
@@ -314,7 +314,7 @@ struct TLSTests {
     }
 }
 
-@Suite("Whose client certificates are trusted", .timeLimit(.minutes(15)))
+@Suite("Trust in client certificates", .timeLimit(.minutes(15)))
 struct ClientTrustTests {
     private func bytes(_ file: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: file))) }
 
@@ -330,7 +330,7 @@ struct ClientTrustTests {
     @Test("A certificate is good from its first moment to its last, when an authority has signed it for clients")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
-        let stranger = try TestAuthority("Somebody else")
+        let stranger = try TestAuthority("Another Authority")
         let trust = try self.trust([own])
         func fault(_ file: String) throws -> String? { trust.fault(of: try self.certificate(file)) }
         let subject = "/UID=com.example.app"
@@ -351,7 +351,7 @@ struct ClientTrustTests {
         #expect(both.fault(of: try self.certificate(other.issue(subject))) == nil)
     }
 
-    @Test("An authority that another one has signed is trusted by itself, or with what the client sends along")
+    @Test("An intermediate authority is trusted if it is listed, or if the client sends its certificate along")
     func intermediate() throws {
         let root = try TestAuthority("Root")
         let intermediate = try TestAuthority("Intermediate", by: root)
@@ -366,7 +366,7 @@ struct ClientTrustTests {
         #expect(trust.fault(of: certificate) != nil)
     }
 
-    @Test("What an authority has revoked is refused, also by a list that is overdue; another's are not concerned")
+    @Test("A revoked certificate is refused, also by an overdue list; other authorities are not affected")
     func revoked() throws {
         let (own, other) = (try TestAuthority("One"), try TestAuthority("Two"))
         let files = try [own.issue("/UID=a"), own.issue("/UID=b"), other.issue("/UID=c")]
@@ -421,7 +421,7 @@ struct ClientTrustTests {
         #expect(message(pem, list + strange)?.hasPrefix("crl.pem holds a list that no authority") == true)
     }
 
-    @Test("What a certificate says of its holder is read")
+    @Test("Fields of a certificate are read")
     func contents() throws {
         let own = try TestAuthority()
         let topics = [(topic: "com.example.app", kind: "app")]

@@ -6,7 +6,7 @@ import WakeGateTestKit
 import Wire
 
 /// A client that sends little is read before those that send much, and the latter are read, too.
-@Suite("Whose turn it is", .timeLimit(.minutes(15)))
+@Suite("The order of connections", .timeLimit(.minutes(15)))
 struct TurnOrderTests {
     @Test("A quiet connection is read before most of the busy ones that came first", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
@@ -28,7 +28,7 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count == FlowScene.noisyCount)
     }
 
-    @Test("Who sends little is quiet while others are busy; a busy flow's new connection is not")
+    @Test("A flow with few bytes is quiet while others are busy; a busy flow's new connection is not")
     func quietOnes() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)
@@ -45,7 +45,7 @@ struct TurnOrderTests {
         #expect(judge(try scene.peer(flow: FlowScene.noisyFlow)) == "not quiet")
     }
 
-    @Test("Busy connections go on while others always have something, and wait for sixteen of them at most")
+    @Test("Busy connections get turns while others always have data, after at most sixteen of those")
     func busyGoOn() throws {
         let scene = try FlowScene()
         let others = try (0..<60).map { try scene.peer(flow: UInt64(100 + $0)) }
@@ -90,7 +90,7 @@ struct TurnOrderTests {
         #expect(Array(order.prefix(12)) == expected)
     }
 
-    @Test("In a pause that nobody's share explains, no socket is read")
+    @Test("In a pause that no large share causes, no socket is read")
     func pauseOfAll() throws {
         let scene = try FlowScene()
         let other = try scene.peer(flow: 3)
@@ -105,7 +105,7 @@ struct TurnOrderTests {
         #expect(try #require(order.firstIndex(of: "woken")) < #require(order.firstIndex(of: "/3/x")))
     }
 
-    @Test("Who has grown quiet is among the others again, though nothing is heard from it")
+    @Test("A flow that became quiet is treated like the others again, even without new bytes")
     func quietAgain() throws {
         let scene = try FlowScene()
         scene.makeNoise()
@@ -121,7 +121,7 @@ struct TurnOrderTests {
         #expect(scene.loop.busyConnectionCount == 0)
     }
 
-    @Test("Busy connections that end before their turn leave nothing behind")
+    @Test("Busy connections that end before their turn are cleaned up")
     func ended() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)
@@ -145,7 +145,7 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count <= 3)
     }
 
-    @Test("A connection that cannot be watched as a busy one stays as it is, and one that would be twice is ended")
+    @Test("A connection that cannot be watched as a busy one stays unchanged, and one that is watched twice is ended")
     func watchFails() throws {
         let scene = try FlowScene()
         let peer = scene.noisy[0]
@@ -396,7 +396,7 @@ struct FlowSharesTests {
         #expect(!shares.isLarge(self.quiet, wasLarge: true))
     }
 
-    @Test("Nobody's part is large of little")
+    @Test("A share of few bytes is never large")
     func little() {
         var shares = FlowShares()
         shares.received(1, at: self.quiet)
@@ -406,7 +406,7 @@ struct FlowSharesTests {
         #expect(shares.isLarge(self.noisy, wasLarge: false))
     }
 
-    @Test("A flow that is alone keeps nobody waiting, and one that has sent nothing does not wait")
+    @Test("A single flow delays no other, and a flow without bytes does not wait")
     func alone() {
         var shares = FlowShares()
         shares.received(100 * FlowShares.bytesMin, at: self.noisy)
@@ -418,7 +418,7 @@ struct FlowSharesTests {
         #expect(!shares.isLarge(FlowShares.Place(flow: 3), wasLarge: true))
     }
 
-    @Test("What came counts for half a second later: who has grown quiet is let go of, and who is alone again")
+    @Test("Bytes count half a second later: a flow that became quiet or single is released")
     func seconds() {
         var shares = FlowShares()
         shares.received(64 * FlowShares.bytesMin, at: self.noisy)

@@ -83,7 +83,7 @@ struct HistoryFaultTests {
     }
 
     @Test(
-        "Whatever operation fails, nothing stops, no answer is wrong, and afterwards it works again",
+        "A failed operation stops nothing and causes no wrong answer, and later operations work again",
         arguments: [.noSpace, .ioError, .failedSync, .failedRead] as [SimulatedDisk.Fault],
         [false, true]
     )
@@ -128,7 +128,7 @@ struct HistoryFaultTests {
         #expect(told > 0)
     }
 
-    @Test("After a loss of power the file is whole, has what was durable, and says exactly what it has")
+    @Test("After a power loss the file is intact, has all durable events, and reports its last record exactly")
     func powerLoss() {
         var found = 0
         var lost = 0
@@ -151,7 +151,7 @@ struct HistoryFaultTests {
         #expect(lost > 10, "hardly anything was ever lost")
     }
 
-    @Test("What a loss of power took is appended again, each record once, whatever of it was there already")
+    @Test("Records that a power loss took are appended again, each once")
     func appendedAgain() {
         for number in 0..<60 {
             var trial = Trial(seed: UInt64(number + 1))

@@ -16,7 +16,7 @@ struct MeteredWatchTests {
     }
 
     @Test(
-        "What NetworkManager says is metered, not, or unknown",
+        "NetworkManager's values are read as metered, not metered or unknown",
         arguments: [
             ("1", true, true), ("2", false, false), ("3", true, false), ("4", false, false), ("0", nil, nil),
         ] as [(String, Bool?, Bool?)]
@@ -28,7 +28,7 @@ struct MeteredWatchTests {
         #expect(watch.isMetered == isMetered && watch.isConstrained == isConstrained)
     }
 
-    @Test("A change is told by a signal, and asked for half a second after the last question at the earliest")
+    @Test("A change arrives as a signal, and is read half a second after the last query at the earliest")
     func changes() throws {
         let bus = try self.bus("start", "come", "2")
         let watch = MeteredWatch(socket: bus.socket)
@@ -44,7 +44,7 @@ struct MeteredWatchTests {
         #expect(try bus.asked() == 3)
     }
 
-    @Test("NetworkManager that is not there, comes and goes: without it or a bus nothing is known; nobody starts it")
+    @Test("Without a bus or NetworkManager the state is unknown; NetworkManager may come and go, and is never started")
     func owner() throws {
         let bus = try self.bus("start", "1")
         let watch = MeteredWatch(socket: bus.socket)

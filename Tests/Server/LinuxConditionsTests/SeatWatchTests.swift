@@ -3,7 +3,7 @@ import LinuxConditions
 import Testing
 import WakeGateTestKit
 
-@Suite("Whether somebody uses the machine is asked of logind, over a real bus", .timeLimit(.minutes(15)))
+@Suite("logind reports whether the machine is in use, over a real bus", .timeLimit(.minutes(15)))
 struct SeatWatchTests {
     private let folder: MachineFolder
 
@@ -11,7 +11,7 @@ struct SeatWatchTests {
         self.folder = try MachineFolder()
     }
 
-    @Test("Idle, in use, and idle again are told by signals, half a second after the last question at the earliest")
+    @Test("Signals report idle and in use, and a query follows, at least half a second after the last one")
     func changes() throws {
         let (bus, watch) = try self.watched()
         #expect(watch.appState(now: 0) == .background)
@@ -27,7 +27,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 2000) == nil)
     }
 
-    @Test("A change without a word, as that of a text console, is found by the next question")
+    @Test("A change without a signal, as that of a text console, is found by the next query")
     func quiet() throws {
         let (bus, watch) = try self.watched()
         try bus.tell("quietly active")
@@ -89,7 +89,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 11_000) == nil)
     }
 
-    @Test("Without a bus nothing is known, and that is said")
+    @Test("Without a bus the state is unknown, and the fault is reported")
     func nobody() throws {
         let watch = SeatWatch(socket: self.folder.path + "/run/dbus/system_bus_socket")
         #expect(watch.nextAt < 0)
@@ -101,7 +101,7 @@ struct SeatWatchTests {
         #expect(try self.waits(watch, from: 0, 3) == [1000, 2000, 4000])
     }
 
-    @Test("logind that is not there, comes, and goes: it is asked as soon as it comes, and nobody starts it")
+    @Test("logind may come and go: it is queried as soon as it comes, and never started")
     func owner() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "active"])
         let watch = SeatWatch(socket: bus.socket)
@@ -119,7 +119,7 @@ struct SeatWatchTests {
         #expect(watch.appState(now: 20_000) == .background && watch.fault(now: 20_000) != nil)
     }
 
-    @Test("An error, a text, and an answer without a value are no states", arguments: ["error", "text", "empty"])
+    @Test("An error, a text, and an empty answer leave the state unknown", arguments: ["error", "text", "empty"])
     func garbage(mode: String) throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", mode])
         let watch = SeatWatch(socket: bus.socket)
@@ -136,7 +136,7 @@ struct SeatWatchTests {
         #expect(watch.appState(now: 44_999) == .active && watch.appState(now: 45_000) == .background)
     }
 
-    @Test("logind that does not answer is given ten seconds, is believed when it does, and is asked anew in a minute")
+    @Test("A silent logind is a fault after ten seconds, its late answer counts, and it is queried again in a minute")
     func slow() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "nothing"])
         let watch = SeatWatch(socket: bus.socket)
@@ -177,7 +177,7 @@ struct SeatWatchTests {
         _ = (bus, silent)
     }
 
-    @Test("Who is not to report it asks nobody")
+    @Test("A watch without appState does not query logind")
     func unasked() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
         let watch = ConditionsWatch(.hardware, root: self.folder.path)

@@ -77,7 +77,7 @@ struct MailboxTests {
         }
     }
 
-    @Test("Whoever has little does it in the place of a thread that sleeps, and else leaves it")
+    @Test("A caller with little work does it in place of a sleeping thread, or leaves it to the thread")
     func performing() throws {
         let worker = Worker()
         try worker.start(lends: true)
@@ -93,7 +93,7 @@ struct MailboxTests {
         #expect(worker.end().joined().elementsEqual(1...count))
     }
 
-    @Test("Nobody does the work of a thread that does not lend it, and nothing is done once the mailbox is closed")
+    @Test("Callers do not work for a thread that does not lend it, and nothing is done after the mailbox is closed")
     func notLent() throws {
         let worker = Worker()
         try worker.start()
@@ -105,7 +105,7 @@ struct MailboxTests {
         #expect(worker.taken.withLock { $0 } == [[1]])
     }
 
-    @Test("A thread whose work was done by another goes on when that says so")
+    @Test("A thread whose work was done by a caller continues when that work asks for it")
     func goingOn() throws {
         let worker = Worker()
         try worker.start(lends: true)
@@ -158,7 +158,7 @@ struct MailboxTests {
         #expect(worker.end().last == [6], "what was collected is taken at the end")
     }
 
-    @Test("A rest ends by itself, and what was collected is taken then")
+    @Test("A delay ends on its own, and the collected work is taken then")
     func restEnds() throws {
         let worker = Worker()
         try worker.start(resting: 1)

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("The machine's clocks", .timeLimit(.minutes(15)))
 struct SystemClockTests {
-    @Test("A clock that never steps goes on, in every unit alike")
+    @Test("A monotonic clock advances equally in every unit")
     func monotonic() {
         let milliseconds = SystemClock.monotonic
         let microseconds = SystemClock.monotonicMicroseconds
@@ -41,7 +41,7 @@ struct MonitorTests {
         }
     }
 
-    @Test("What threads change under the lock is changed by each of them, and whoever waits hears of it")
+    @Test("Changes under the lock by several threads are all kept, and waiting threads are notified")
     func counting() throws {
         let counter = Counter()
         let threads = try (0..<4).map { _ in
@@ -54,7 +54,7 @@ struct MonitorTests {
         #expect(counter.monitor.withLock { counter.count } == 4000)
     }
 
-    @Test("A wait ends at its moment when nobody signals, and the lock is held again")
+    @Test("A wait without a signal ends at its time, and the lock is held again")
     func moment() {
         let monitor = Monitor()
         let moment = SystemClock.monotonicNanoseconds + 1_000_000
@@ -66,7 +66,7 @@ struct MonitorTests {
         #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
     }
 
-    @Test("A latch holds back whoever comes before it is opened, and nobody afterwards")
+    @Test("A latch blocks waiting threads until it is opened, and none afterwards")
     func latch() throws {
         let latch = Latch()
         let passed = Latch()
@@ -109,7 +109,7 @@ struct NamedThreadTests {
         #expect(try self.lines(of: "comm", name: given, .inherited) == [shown])
     }
 
-    @Test("A thread takes the signals of who started it, or none but those that cannot be put off")
+    @Test("A thread inherits its creator's signals, or blocks all that can be blocked")
     func signals() throws {
         func blocked(_ signals: NamedThread.Signals) throws -> UInt64 {
             let lines = try self.lines(of: "status", name: "signals", signals)
@@ -122,7 +122,7 @@ struct NamedThreadTests {
         #expect(try blocked(.blocked) & (terminate | kill) == terminate)
     }
 
-    @Test("A thread runs on when nobody keeps it")
+    @Test("A thread continues without a reference to it")
     func alone() throws {
         let ended = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
@@ -137,7 +137,7 @@ struct NamedThreadTests {
 
 @Suite("Random bits", .timeLimit(.minutes(15)))
 struct RandomBitsTests {
-    @Test("What is drawn never repeats, within a block and across blocks, nor from another source")
+    @Test("Random bits never repeat, within a block, across blocks or between sources")
     func distinct() {
         var first = RandomBits()
         var second = RandomBits()
@@ -150,7 +150,7 @@ struct RandomBitsTests {
         }
     }
 
-    @Test("As many bytes are drawn as are asked for, and every value comes")
+    @Test("Random bytes have the requested count, and every value occurs")
     func bytes() {
         var random = RandomBits()
         let drawn = random.bytes(20_000)
@@ -158,7 +158,7 @@ struct RandomBitsTests {
         #expect(random.bytes(0).isEmpty)
     }
 
-    @Test("They serve the standard library's choices as any generator does")
+    @Test("Random bits work as a generator of the standard library")
     func choices() {
         var random = RandomBits()
         for _ in 0..<100 { #expect((3...5).contains(Int.random(in: 3...5, using: &random))) }

@@ -8,7 +8,7 @@ import Wire
 
 @Suite
 struct SQLiteDatabaseTests {
-    @Test("A blob is read back as it was written")
+    @Test("A blob is read back unchanged")
     func blobs() throws {
         let database = try SQLiteDatabase(path: ":memory:", mode: .create)
         try database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, content BLOB)")
@@ -26,7 +26,7 @@ struct SQLiteDatabaseTests {
         #expect(try database.integer("SELECT count(*) FROM rows WHERE content = x'00'") == 1)
     }
 
-    @Test("A file of another program is told from one that is missing")
+    @Test("A file of another program is distinguished from a missing one")
     func errors() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -144,7 +144,7 @@ struct SimulatedDiskTests {
         #expect(isDamaged)
     }
 
-    @Test("What was written outlives the process, synced or not")
+    @Test("Written data survives the process, synced or not")
     func pageCacheOutlivesProcess() throws {
         let disk = SimulatedDisk()
         let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
@@ -190,7 +190,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 2)
     }
 
-    @Test("One connection writes at a time, and others read what was committed before", arguments: Keeping.allCases)
+    @Test("One connection writes at a time, and others read the last commit", arguments: Keeping.allCases)
     func locks(keeping: Keeping) throws {
         let disk = SimulatedDisk()
         let writer = try Self.open(disk, keeping.pragmas)
@@ -262,7 +262,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    @Test("Damage is seen by who reads next")
+    @Test("Damage is seen by the next reader")
     func damage() {
         let disk = SimulatedDisk()
         #expect(Self.write(disk, Keeping.journal.pragmas) == Self.commits)

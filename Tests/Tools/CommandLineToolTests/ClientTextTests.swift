@@ -6,10 +6,10 @@ import Testing
 import Wire
 import wakegate
 
-@Suite("What client commands say")
+@Suite("Text of client commands")
 struct ClientTextTests {
     @Test(
-        "The answer to a push is told in words",
+        "The answer to a push is printed as text",
         arguments: [
             (200, [("apns-id", "X"), ("wakegate-disposition", "launched")], "", "200 launched, apns-id X"),
             (
@@ -59,7 +59,7 @@ struct ClientTextTests {
     }
 
     @Test(
-        "A device is explained, and the way of a push shown, whatever numbers its gateway says",
+        "Any number from a gateway can be shown for a device and a push",
         arguments: ["9223372036854775807", "-9223372036854775808", "1e308", "-1e999", "1e999", "-0", "1e-400"]
     )
     func anyNumber(number: String) throws {
@@ -110,7 +110,7 @@ struct ClientTextTests {
         #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
     }
 
-    @Test("Statistics name what is behind a sum")
+    @Test("Statistics list the parts of a sum")
     func stats() throws {
         let json =
             "{\"pushes\":{\"accepted\":14,\"discarded\":{\"expired\":2,\"exhausted\":0,\"forceQuit\":1}},"
@@ -153,7 +153,7 @@ struct ClientTextTests {
         #expect(StatsText.recent(.null).isEmpty && StatsText.durations(.null).isEmpty)
     }
 
-    @Test("Less than a push a launch is explained, and none is no number")
+    @Test("Less than one push per launch is explained, and zero is not shown as a number")
     func launchesWithoutPushes() throws {
         func text(_ ratio: String) throws -> String {
             let json = #"{"pushes":{"completed":1,"coalesced":0},"wakes":{"launched":4},"pushesPerLaunch":\#(ratio)}"#
@@ -196,7 +196,7 @@ struct ClientTextTests {
     }
 }
 
-@Suite("What is shown of what happens")
+@Suite("Text of events")
 struct EventTextTests {
     private static let token = String(repeating: "0badcafe", count: 8)
 
@@ -226,13 +226,13 @@ struct EventTextTests {
         #expect(self.event(.paused) { $0.device = nil } == "\(at) paused      com.example.app")
     }
 
-    @Test("What was missed is told, and nothing that a terminal would obey is shown")
+    @Test("The number of missed events is shown, and terminal control characters are not")
     func others() {
         #expect(EventText.line(.missed(7)).contains("7 or more events were not shown"))
         #expect(self.event(.discarded) { $0.detail = "a\u{1b}[2Jb\n" }.contains("a?[2Jb?"))
     }
 
-    @Test("What is followed is what the options name")
+    @Test("The followed path has the filters of the options")
     func path() throws {
         func path(_ line: String) throws -> String? {
             let words = line.split(separator: " ").map(String.init)

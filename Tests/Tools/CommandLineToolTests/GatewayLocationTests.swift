@@ -67,7 +67,7 @@ struct GatewayLocationTests {
         #expect(try self.locate(home, "stats --context other", variables).url == "https://other:2197")
     }
 
-    @Test("The context in use counts as a whole: nothing of it is shown to a gateway that is said otherwise")
+    @Test("A context applies as a whole: none of its credentials is sent to another gateway")
     func wholeContext() throws {
         let home = try Home(Self.contexts)
         let own = try self.locate(home)
@@ -86,7 +86,7 @@ struct GatewayLocationTests {
         #expect(try self.locate(home, "stats", ["WAKEGATE_TOKEN": "v"]).headers.map(\.value) == ["bearer v"])
     }
 
-    @Test("WAKEGATE_CA names the authority, and an empty variable is none")
+    @Test("WAKEGATE_CA names the authority, and an empty variable is ignored")
     func authority() throws {
         let home = try Home()
         let variables = ["WAKEGATE_CA": home.authority, "WAKEGATE_URL": ""]
@@ -167,7 +167,7 @@ struct GatewayLocationTests {
         #expect(again.settings.certificateAuthorityFile == files)
     }
 
-    @Test("What cannot be used is named, with what names it")
+    @Test("An unusable value is named with its source")
     func faults() throws {
         let home = try Home()
         #expect(

@@ -128,7 +128,7 @@ struct PushListCommandTests {
         }
     }
 
-    @Test("A push to a device is sent as ever, whatever its token")
+    @Test("A device token may look like a subcommand of push")
     func push() throws {
         #expect(try ParsedCommand.running("push 0be5 --topic a.b").arguments == ["0be5"])
     }

@@ -5,7 +5,7 @@ import Glibc
 import Testing
 import wakegate
 
-@Suite("What servers leave for others")
+@Suite("Files and folders of servers")
 struct ServerTests {
     private func folder() -> String { "/tmp/wakegate-test-\(UUID().uuidString)" }
 
@@ -31,7 +31,7 @@ struct ServerTests {
         #expect(mode == 0o700)
     }
 
-    @Test("A state folder that others may enter is refused with the command that mends it")
+    @Test("A state folder with loose permissions is refused with the command that fixes it")
     func openFolder() throws {
         let path = self.folder()
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -72,7 +72,7 @@ struct ServerTests {
     }
 
     @Test(
-        "A state folder behind a link to nothing is refused with the link's name, by a start as by a check",
+        "A state folder behind a dangling link is refused with the link's name, by a start and by a check",
         arguments: ["", "/below", "/far/below"]
     )
     func danglingLink(rest: String) throws {

@@ -2,7 +2,7 @@ import CommandLineTool
 import Testing
 import Wire
 
-@Suite("Who waits for a task to end", .timeLimit(.minutes(15)))
+@Suite("Waiting for the end of a task", .timeLimit(.minutes(15)))
 struct TaskWaitTests {
     private static let events: [(word: String, event: String, detail: String)] = [
         ("submit", "submit", "scheduled"), ("launch", "launch", "attempt 1"), ("lost", "result", "lost"),
@@ -47,7 +47,7 @@ struct TaskWaitTests {
     }
 
     @Test(
-        "A task that was never seen ended as what came of the last submission",
+        "A task that was never seen has the outcome of the last submission",
         arguments: [
             ("submit launch success", .success), ("submit launch failure", .failure),
             ("submit launch expired", .expired), ("submit launch cancelled", .cancelled),
@@ -75,7 +75,7 @@ struct TaskWaitTests {
         #expect(end == .ended(.expired))
     }
 
-    @Test("What becomes of a later request of the identifier is not taken for the end of the one before")
+    @Test("The end of a later request with the same identifier is not mistaken for the earlier one's")
     func later() throws {
         var replaced = TaskWait("a")
         _ = replaced.take(try self.device("waiting"))
@@ -97,7 +97,7 @@ struct TaskWaitTests {
         #expect(status.key.submittedAt == 5000)
     }
 
-    @Test("A gateway that starts again may tell the moment of a submission some milliseconds otherwise")
+    @Test("A restarted gateway may report the time of a submission with a difference of milliseconds")
     func clocks() throws {
         for shift in [-3, 3] {
             var wait = TaskWait("a")

@@ -289,7 +289,7 @@ struct RoomSimulationTests {
         return replayed.map { [$0] } ?? Array(1...8)
     }()
 
-    @Test("Whatever dies, each transfer ends once, is whole, and is told once")
+    @Test("Whatever crashes, each transfer ends once, is complete, and is reported once")
     func worlds() throws {
         var (deaths, taken, ends, events) = (0, 0, [String: Int](), 0)
         for seed in Self.seeds {
@@ -421,7 +421,7 @@ struct RoomLedger {
                 $0.session == session && ($0.end == "finished" || $0.end == "failed")
             }
             let told = self.events[session, default: [:]].values.reduce(0, +)
-            if told != ends { self.fault("\(ends) transfers of \(session) have ended, and \(told) were told") }
+            if told != ends { self.fault("\(ends) transfers of \(session) have ended, and \(told) were reported") }
         }
     }
 }

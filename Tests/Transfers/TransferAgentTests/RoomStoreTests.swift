@@ -5,7 +5,7 @@ import Testing
 import TransferAgent
 import Wire
 
-@Suite("What cannot be stored, and what cannot be read", .timeLimit(.minutes(15)))
+@Suite("Storage failures and unreadable rows", .timeLimit(.minutes(15)))
 struct RoomStoreTests {
     private let rig: RoomRig
 
@@ -38,7 +38,7 @@ struct RoomStoreTests {
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
     }
 
-    @Test("A session that cannot be stored is as it was before, or is not there")
+    @Test("A session that cannot be stored stays unchanged, or is not created")
     func session() throws {
         var change = SessionChange()
         change.connectionsPerHost = 1
@@ -71,7 +71,7 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["taken"] == .bool(true))
     }
 
-    @Test("What one turn did and deleted is not brought back when neither can be stored")
+    @Test("Changes of a deleted session are not restored when neither can be stored")
     func deletedInTheSameTurn() throws {
         let host = "http://192.0.2.1:80/a"
         _ = try self.rig.download(host)
@@ -117,7 +117,7 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["state"]?.text == "failed")
     }
 
-    @Test("What frees space is done on a full disk", arguments: [true, false])
+    @Test("A request that frees space works on a full disk", arguments: [true, false])
     func freeingSpace(isSession: Bool) throws {
         let (id, _) = try self.fillDisk()
         // This request detects that nothing can be stored.
@@ -225,7 +225,7 @@ struct RoomStoreTests {
         #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
     }
 
-    @Test("What a transfer is of is not to be read: it fails and says so, or its finished file is taken all the same")
+    @Test("A transfer with an unreadable specification fails with a reason, but its finished file can still be taken")
     func unreadableSpec() throws {
         let finished = try self.rig.finished()
         let running = try self.rig.download()

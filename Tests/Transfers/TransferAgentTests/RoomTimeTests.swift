@@ -5,7 +5,7 @@ import TransferAgent
 import WakeGateTestKit
 import Wire
 
-@Suite("An agent's time goes on with the machine's, whatever becomes of the wall clock", .timeLimit(.minutes(15)))
+@Suite("An agent's time advances with the machine's uptime, whatever the wall clock does", .timeLimit(.minutes(15)))
 struct RoomTimeTests {
     private static let hour: Int64 = 3_600_000
     private static let day: Int64 = 86_400_000
@@ -63,7 +63,7 @@ struct RoomTimeTests {
         #expect(try self.state(own) == "failed" && self.state(other) == "running")
     }
 
-    @Test("Attempts go on with growing waits until the time for the whole is over, and then say what the last came to")
+    @Test("Attempts are repeated with growing waits until the total timeout, and then the last failure is reported")
     func retries() throws {
         let id = try self.rig.download()
         var waits: [Int64] = []
@@ -88,7 +88,7 @@ struct RoomTimeTests {
         }
     }
 
-    @Test("Time goes on over a restart by the uptime, and over a boot by the wall clock if that can be believed")
+    @Test("Time continues over a restart by the uptime, and over a boot by a plausible wall clock")
     func restarts() throws {
         let id = try self.rig.download()
         self.rig.pass(Self.hour)
@@ -172,7 +172,7 @@ struct RoomTimeTests {
         #expect(shown["why"]?.text == words)
     }
 
-    @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
+    @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -196,7 +196,7 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("Clocks that were read some milliseconds apart have a start store nothing anew, and one that was set does")
+    @Test("A clock difference of milliseconds makes a start store nothing, and a changed clock does")
     func jitter() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -210,7 +210,7 @@ struct RoomTimeTests {
         #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
     }
 
-    @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
+    @Test("An untaken file is removed and counted after untakenFor, and kept parts are removed, too")
     func expiry() throws {
         let untaken = try self.rig.finished()
         let taken = try self.rig.finished()
@@ -238,7 +238,7 @@ struct RoomTimeTests {
         #expect(listed?["transfers"]?.elements.isEmpty == true)
     }
 
-    @Test("What one command removes another of the same turn does not show")
+    @Test("A transfer removed in a turn is not shown by an earlier command of the same turn")
     func sameTurn() throws {
         let id = try self.rig.finished()
         let shown = self.rig.submit(.transfer("s", id))
@@ -248,7 +248,7 @@ struct RoomTimeTests {
     }
 }
 
-@Suite("Followers of a session hear of its end, or its device is woken", .timeLimit(.minutes(15)))
+@Suite("Followers of a session receive its end, or its device is woken", .timeLimit(.minutes(15)))
 struct RoomFollowerTests {
     private let rig: RoomRig
 

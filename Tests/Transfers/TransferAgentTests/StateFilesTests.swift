@@ -189,7 +189,7 @@ struct StateFilesTests {
         #expect(claim.missing(for: 16_384) == 4_000_000)
     }
 
-    @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")
+    @Test("No file is taken into the agent's own folders, and a missing file is distinguished from a bad path")
     func ownFolders() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -205,7 +205,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("What a copy has left that a crash cut short goes, and nothing else")
+    @Test("The leftover of an interrupted copy is removed, and no other file")
     func leftover() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -259,7 +259,7 @@ struct StateFilesTests {
         #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
     }
 
-    @Test("A move that a crash cut short is told from one that was not made")
+    @Test("A move that a crash interrupted is distinguished from one that was not made")
     func cutShort() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -275,7 +275,7 @@ struct StateFilesTests {
         #expect(!files.wasTaken("f", to: copy))
     }
 
-    @Test("What nobody knows goes, and the rest is counted against stateBytesMax")
+    @Test("Unknown files are removed, and the rest counts against stateBytesMax")
     func cleaned() throws {
         defer { self.remove() }
         let first = try self.files()
@@ -289,7 +289,7 @@ struct StateFilesTests {
         #expect(files.used == 0)
     }
 
-    @Test("A folder that somebody took away is made again")
+    @Test("A removed folder is created again")
     func vanished() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -298,7 +298,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("A file that takes long makes nobody wait for all of it: what comes later is done between its parts")
+    @Test("A large file does not block others: later work is done between its parts")
     func turns() throws {
         defer { self.remove() }
         let files = try self.files()

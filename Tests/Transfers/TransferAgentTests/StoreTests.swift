@@ -6,7 +6,7 @@ import Testing
 import TransferAgent
 import WakeGateTestKit
 
-@Suite("What an agent stores comes back as it was")
+@Suite("An agent's stored data is restored unchanged")
 struct StoreTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
 
@@ -79,7 +79,7 @@ struct StoreTests {
         #expect(try store.outbox().isEmpty && store.kept().isEmpty)
     }
 
-    @Test("A store that is new beside files of transfers is none, however often it is tried")
+    @Test("A new store next to files of transfers is refused, however often it is tried")
     func leftBehind() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
@@ -126,7 +126,7 @@ struct StoreTests {
         #expect(try size() == 0)
     }
 
-    @Test("A commit of which a part fails leaves nothing behind")
+    @Test("A commit with a failing part stores nothing")
     func atomic() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         let store = try self.store()
@@ -139,7 +139,7 @@ struct StoreTests {
         #expect(try store.record(1)?.spec == spec)
     }
 
-    @Test("What was committed is there after a loss of power, at whatever moment a process before has died")
+    @Test("Commits survive a power loss, wherever an earlier process died")
     func powerLoss() throws {
         func open(_ disk: SimulatedDisk) throws -> TransferStore {
             try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in

@@ -1,7 +1,7 @@
 import Testing
 import TransferAgent
 
-@Suite("The book decides which transfers begin, wait and wake")
+@Suite("The transfer book decides which transfers start, wait and wake")
 struct TransferBookTests {
     private static let device = String(repeating: "0badcafe", count: 8)
 
@@ -57,7 +57,7 @@ struct TransferBookTests {
         #expect(scene.fill() == [ids[6]])
     }
 
-    @Test("No more run than may, and sessions and hosts have their turns")
+    @Test("At most runningMax transfers run, and sessions and hosts take turns")
     func turns() {
         var limits = TransferLimits()
         limits.runningMax = 4
@@ -70,7 +70,7 @@ struct TransferBookTests {
     }
 
     @Test(
-        "What a session waits for",
+        "The conditions that hold a session's transfers",
         arguments: [
             (true, true, TransferHold.power), (true, false, .lowPower), (true, nil, .thermal), (false, nil, .metered),
             (false, nil, .constrained), (true, nil, .constrained),
@@ -139,7 +139,7 @@ struct TransferBookTests {
         #expect(scene.fill() == [id])
     }
 
-    @Test("The end of a session's last transfer wakes its device once, and listeners are told instead")
+    @Test("The end of a session's last transfer wakes its device once; listeners are notified instead")
     func sessionEnds() throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -167,7 +167,7 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .none)
     }
 
-    @Test("Only cancelled transfers wake nobody, and who follows is told of the end of all", arguments: [false, true])
+    @Test("Cancelled transfers alone wake no device, and followers learn of the end of all", arguments: [false, true])
     func cancelled(isFollowed: Bool) throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -221,7 +221,7 @@ struct TransferBookTests {
         #expect(scene.book.unheard(of: number) == 0 && scene.book.takeChanges().sessions == [number])
     }
 
-    @Test("There are no more sessions and transfers than may be: sessionsMax, transfersMax")
+    @Test("Sessions and transfers are limited by sessionsMax and transfersMax")
     func bounds() {
         var limits = TransferLimits()
         limits.sessionsMax = 2
@@ -231,7 +231,7 @@ struct TransferBookTests {
         #expect((0..<4).compactMap { _ in scene.submit() }.count == 3)
     }
 
-    @Test("What is forgotten and removed leaves the counts right")
+    @Test("Counts stay correct when transfers and sessions are removed")
     func counts() throws {
         var scene = Scene()
         let ids = (0..<4).compactMap { _ in scene.submit() }
@@ -246,7 +246,7 @@ struct TransferBookTests {
         #expect(scene.book.transferCount == 0 && scene.book.running.isEmpty)
     }
 
-    @Test("Changes are told once")
+    @Test("Changes are reported once")
     func changes() throws {
         var scene = Scene()
         _ = scene.book.takeChanges()

@@ -62,11 +62,11 @@ PARTS = {
     "devices": Part("a push with ten thousand devices and with a million", growth.devices, in_record=True),
     "connections": Part("a push on 10 to 10,000 connections", growth.connections, in_record=True),
     "overload": Part(
-        "a quiet topic's pushes beside a provider that sends at full rate", overload.measure, in_record=True
+        "a quiet topic's pushes next to a provider that sends at full rate", overload.measure, in_record=True
     ),
     "latency": Part("from the 200 of a push to its wake", wake_latency.measure, in_record=True),
     "memory": Part("memory of a million devices", memory, in_record=True),
-    "instructions": Part("instructions of a push, counted by callgrind, beside nghttpd", instructions.measure),
+    "instructions": Part("instructions of a push, counted by callgrind, compared with nghttpd", instructions.measure),
     "wakes": Part("5,000 wakes a second to workers", wakes.measure),
     "herd": Part("a million wakes due at one instant through 50 streams, and nghttpd", herd.measure),
     "cluster": Part("one, two and three gateways on one PostgreSQL", cluster_load.measure),

@@ -114,7 +114,7 @@ def main() -> None:
             each = measure(build, products, shape)
             passed = passed and each <= budget
             print(f"{shape}: {each:,.2f} {kind} {of}, at most {budget:,}", flush=True)
-    raise SystemExit(0 if passed else f"more is taken than {BUDGETS} grants: mend it, or say in git why it must")
+    raise SystemExit(0 if passed else f"more is used than {BUDGETS} allows: fix it, or say in git why it must")
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def cells(node: postgres.Node, name: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Nobody is pinned; the load generator has its share of the machine."""
+    """No process is pinned; the load generator has its share of the machine."""
     durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)

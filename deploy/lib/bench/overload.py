@@ -58,7 +58,7 @@ def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Lo
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Median figures of pushes in the default store, alone and beside; the gateway has one core, and so one loop."""
+    """Median figures of pushes in the default store, alone and under noise; the gateway has one core and one loop."""
     push_load.write_inputs(folder, NOISY_CONNECTIONS)
     push_load.write(folder, "quiet", push_load.paths(QUIET_DEVICES, seed=6), QUIET_CONNECTIONS)
     alone, among, noise = [], [], []

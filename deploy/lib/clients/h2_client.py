@@ -96,7 +96,7 @@ class Client:
         await self.pings[name]
 
     async def leave(self) -> None:
-        """Closes the connection; returns once the server has noticed. What came before it can still be read."""
+        """Closes the connection; returns once the server has noticed. Earlier data can still be read."""
         await self.close()
         with contextlib.suppress(OSError, ssl.SSLError):
             await self.writer.wait_closed()

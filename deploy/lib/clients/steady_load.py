@@ -223,7 +223,7 @@ def inside(log: Log, start: int, end: int) -> slice:
 
 
 def figures(logs: list[Log], clock: Clock) -> dict[str, float]:
-    """What there is to tell of the time in which all processes were at work."""
+    """The figures of the time in which all processes were at work."""
     start, end = window(logs)
     if start >= end:
         raise SystemExit("a process of the load had no answer at all; the run does not count")

@@ -93,7 +93,7 @@ class Ledger:
         return wake
 
     def apart(self, wake: Wake, following: Wake) -> int:
-        """Milliseconds from launch to launch: by the database where it was asked, else by what workers were told."""
+        """Milliseconds from launch to launch: by the database where it was asked, else by the workers' wakes."""
         if wake.id in self.deadlines and following.id in self.deadlines:
             return self.deadlines[following.id] - self.deadlines[wake.id]
         return following.launched_at - wake.launched_at

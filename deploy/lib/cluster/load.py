@@ -191,7 +191,7 @@ class Load:
                 await self.read_deadlines()
 
     async def read_deadlines(self) -> None:
-        """Workers are told wall time, which is policy time and what a gateway last measured as their difference."""
+        """Reads the deadlines in policy time; workers get wall time, which includes a measured difference."""
         while self.ledger.close:
             some = self.ledger.close[:1000]
             names = ",".join(some)

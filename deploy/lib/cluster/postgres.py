@@ -149,14 +149,14 @@ class Node:
         return f"host=127.0.0.1 port={self.port} user={SUPERUSER}"
 
     def copy(self, primary: "Node") -> None:
-        """A fresh copy of the primary in the place of what there is."""
+        """Replaces the data by a fresh copy of the primary."""
         shutil.rmtree(self.data, ignore_errors=True)
         where = f"{primary.source()} application_name={self.name}"
         options = ["-R", "-X", "stream", "-c", "fast", "--no-sync"]
         run(["pg_basebackup", "-D", self.data, "-d", where, *options], self.folder)
 
     def follow(self, primary: "Node") -> None:
-        """Has a running standby go on with another primary."""
+        """Makes a running standby follow another primary."""
         where = f"{primary.source()} application_name={self.name}"
         self.query(f"ALTER SYSTEM SET primary_conninfo = '{where}'")
         self.query("SELECT pg_reload_conf()")

@@ -13,10 +13,10 @@ TOLERANCE_MS = 50
 
 
 class Audit:
-    """One look at a gateway that has just started and that nobody else speaks to."""
+    """One look at a gateway that has just started and has no other clients."""
 
     def __init__(self, load: Load, is_restart: bool = True, ways_again_max: int | None = AGAIN_MAX):
-        """`ways_again_max` bounds how many pushes are asked for whose end was told before; none for no bound."""
+        """`ways_again_max` limits how many pushes with a known end are asked for again; None for no limit."""
         self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger
         self.verdicts: Verdicts = load.verdicts
@@ -153,7 +153,7 @@ class Audit:
 
     def budgets(self, device: Device, answer: dict) -> None:
         """Launches in the window, penalty and last launch, as the wakes that counted make them."""
-        name = "budgets, penalties and last launches are as they were"
+        name = "budgets, penalties and last launches are unchanged"
         if answer["inFlight"]:
             return
         ended, penalty = device.ended, 0

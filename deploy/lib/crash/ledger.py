@@ -1,4 +1,4 @@
-"""What the world outside knows of the gateway: each push, wake and change it was told of, and each it was not."""
+"""The outside view of the gateway: each push, wake and change with its answer, and those without an answer."""
 
 import functools
 import random

@@ -1,4 +1,4 @@
-"""Concurrent providers, workers and operators of one gateway, who write down in a ledger what they are told."""
+"""Concurrent providers, workers and operators of one gateway, which record its answers in a ledger."""
 
 import asyncio
 import contextlib

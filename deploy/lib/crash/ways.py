@@ -19,7 +19,7 @@ AGAIN_MAX = 2000
 
 
 class Ways:
-    """One look at the delivery log of a gateway that nobody else speaks to."""
+    """One look at the delivery log of a gateway that has no other clients."""
 
     def __init__(self, load: Load, explained: dict[int, dict], again_max: int | None = AGAIN_MAX):
         """`explained` is the answer to GET /v1/devices/<token> by the device's number, from just before; `again_max`
@@ -71,7 +71,7 @@ class Ways:
             push.is_told = True
             ending = (way["state"], way["into"] or way["reason"]) if way["state"] in ENDS else None
             if push.ending not in (None, ending):
-                self.wrong(push, way, f"it was told as {push.ending} before")
+                self.wrong(push, way, f"it was reported as {push.ending} before")
                 continue
             push.ending = ending
             if ending is None:
@@ -127,7 +127,7 @@ class Ways:
         return None
 
     def balance(self, before: dict[str, collections.Counter], after: dict[str, collections.Counter]) -> None:
-        """The ends that were told of all pushes, against the totals of before and after: a push may expire between."""
+        """The reported ends of all pushes, against the totals of before and after: a push may expire between."""
         told = {topic: collections.Counter() for topic in TOPICS}
         for push in self.ledger.ended_pushes:
             if push.wakes:
@@ -138,7 +138,7 @@ class Ways:
         for topic in TOPICS:
             for key in sorted(told[topic].keys() | after[topic].keys(), key=str):
                 counts = sorted([before[topic][key], after[topic][key]])
-                what = f"ways of {topic} that are told as {' '.join(filter(None, key))}"
+                what = f"ways of {topic} that are reported as {' '.join(filter(None, key))}"
                 self.verdicts.within(BALANCED, what, told[topic][key], *counts)
 
     async def lists(self) -> None:
@@ -190,7 +190,7 @@ def wakes_fault(wakes: list[Wake], way: dict) -> str | None:
         return f"workers had {dict(seen - launches)}, too"
     outcomes = collections.Counter(wake.outcome for wake in wakes if wake.outcome not in (None, "forgotten"))
     if outcomes - results:
-        return f"workers were told {dict(outcomes - results)}, too"
+        return f"workers got {dict(outcomes - results)}, too"
     # Only workers send results, and the ledger contains every answered result. The other ends have no worker.
     unheard = {name: count for name, count in (results - outcomes).items() if name in RESULTS}
     if unheard and all(wake.outcome not in (None, "forgotten") for wake in wakes):

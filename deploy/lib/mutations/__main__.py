@@ -20,7 +20,7 @@ def chosen(patterns: list[str]) -> list[Mutation]:
 
 
 def faults(mutations: list[Mutation], root: Path) -> list[str]:
-    """What is wrong with the catalogue: nothing that does not fit is left out without a word."""
+    """The faults of the catalogue: no entry that does not fit is ignored silently."""
     found = []
     names: set[str] = set()
     for mutation in mutations:
@@ -41,7 +41,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
     seconds = workshop.build("none")
     outcome = workshop.test(tests, "none")
     if not outcome.passed or outcome.count == 0:
-        print(f"deploy/mutations: the tests do not pass as they are: {outcome.reason or 'none is named'}")
+        print(f"deploy/mutations: the tests do not pass without a fault: {outcome.reason or 'none is named'}")
         print(f"{workshop.logs}/none.test.log has the whole output")
         return False
     print(f"built in {seconds:.0f} s; {outcome.count} tests pass\n", flush=True)
@@ -49,7 +49,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
 
 
 def plant(workshop: Workshop, mutations: list[Mutation]) -> int:
-    """Plants one after the other, and counts those that were caught."""
+    """Plants the faults in sequence, and returns the number of faults that were caught."""
     caught = 0
     for mutation in mutations:
         started = time.monotonic()

@@ -53,7 +53,7 @@ class Mutation:
                 places = ", ".join(sorted({str(path.relative_to(root)) for path, _, _ in found}))
                 count = len(found)
                 raise NotFound(f"{self.name}: {self.function} has its text {count} times, in {places}:\n{self.text}")
-        raise NotFound(f"{self.name}: there is no Sources/**/*.swift with its text, by {self.function}:\n{self.text}")
+        raise NotFound(f"{self.name}: no Sources/**/*.swift has its text, by {self.function}:\n{self.text}")
 
     def occurrences(self, places: list[Declaration]) -> set[tuple[Path, int, int]]:
         pattern = re.compile(r"\s+".join(map(re.escape, self.text.split())))

@@ -128,7 +128,7 @@ class Scene:
                 await asyncio.sleep(FROZEN_SECONDS)
             finally:
                 os.kill(pid, signal.SIGCONT)
-            await self.outage("stop of a gateway, from itself after it goes on", time.monotonic(), by=number)
+            await self.outage("stop of a gateway, from itself after it continues", time.monotonic(), by=number)
 
     async def cut_connections(self, count: int) -> None:
         """Resets all connections of a gateway to the database, or holds up what they carry for a while."""
@@ -178,7 +178,7 @@ class Scene:
         freed = time.monotonic()
         if not node.is_running():
             await asyncio.to_thread(node.start)
-        self.verdicts.note("a full disk is met", f"the server {'went on' if node.is_running() else 'ended'}")
+        self.verdicts.note("a full disk is met", f"the server {'kept running' if node.is_running() else 'ended'}")
         await self.outage("a full disk, from the moment there is room", freed)
         self.outages["a full disk, from the beginning"] = [freed - since + self.outages[
             "a full disk, from the moment there is room"][-1]]  # fmt: skip

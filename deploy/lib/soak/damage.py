@@ -36,12 +36,12 @@ REMEDIES = re.compile(
 )
 EXACT, REFUSED, SET_ASIDE = "exact", "refused by name", "set aside with a warning"
 # The outcomes that must not happen, and the checks that find them.
-SILENT, DIED, HUNG, UNCLEAR = "lost without a word", "ended by a signal", "hung", "refused without name, remedy or care"
+SILENT, DIED, HUNG, UNCLEAR = "silently lost", "ended by a signal", "hung", "refused without name, remedy or care"
 CHECKS = {
     SILENT: "a damaged start that comes up has every push, and says so of ways that it lost",
     DIED: "no damage ends a start, or a gateway that came up on it, with a signal",
     HUNG: "no damage makes a start hang",
-    UNCLEAR: "a refused start ends with 1, names file and remedy, and leaves every file as it was",
+    UNCLEAR: "a refused start ends with 1, names file and remedy, and leaves every file unchanged",
 }
 
 
@@ -78,7 +78,7 @@ class Damages:
             await start.go()
 
     async def one(self, number: int) -> tuple[str, Outcome]:
-        """The damage, in words, and what came of it."""
+        """The damage, in words, and its outcome."""
         source = random.Random(f"{self.options.seed}:{number}")
         scene = self.scenes[number % len(self.scenes)]
         others = [other for other in self.scenes if other is not scene]
@@ -247,7 +247,7 @@ def fingerprint(folder: str) -> dict[str, str]:
 
 
 def difference(expected: Known, found: Known) -> str:
-    """What the books and devices lack or have besides; nothing when they are as they were."""
+    """The missing and additional parts of the books and devices; empty if they are unchanged."""
     parts = []
     if found.books != expected.books:
         accepted = [books["pushes"]["accepted"] for books in (found.books, expected.books)]

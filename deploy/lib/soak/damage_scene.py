@@ -71,7 +71,7 @@ class SceneBuilder:
         self.apns_ids = []
 
     def keep(self, name: str, source: str | None = None, older: str | None = None) -> Scene:
-        """The state as it is now, under a name."""
+        """The current state, under a name."""
         state = os.path.join(self.folder, f"scene-{name}")
         shutil.copytree(source or self.gateway.state, state, symlinks=True)
         return Scene(name, state, list(self.tokens), list(self.apns_ids), older)

@@ -1,4 +1,4 @@
-"""Attacks on an HTTP/2 server: what each sends, and what has to come of it. Frames are written by hand."""
+"""Attacks on an HTTP/2 server: what each sends, and the required reaction. Frames are written by hand."""
 
 import random
 import socket
@@ -100,7 +100,7 @@ class Peer:
         return not self.is_over
 
     def frames(self, seconds: float = WAIT_SECONDS) -> Iterator[tuple[int, int, int, bytes]]:
-        """Kind, flags, stream and payload of what comes, to the end of the connection; nothing more after a wait."""
+        """Kind, flags, stream and payload of each frame, to the end of the connection or a pause."""
         deadline = time.monotonic() + seconds
         while True:
             while len(self.received) >= 9:

@@ -133,7 +133,7 @@ ENDS = (
 
 def entities(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts) as scene:
-        name, path = "what is cut is gone on with", "/entity/300000/a?cut=100000"
+        name, path = "a cut download resumes", "/entity/300000/a?cut=100000"
         scene.ends(name, path, content=digest(300_000, "a"), state="finished", attempts=3)
         ranges = [line[2] for line in scene.server.ask("/log") if "cut=100000" in line[1]]
         verdicts.equal(name, "the ranges", ranges, [None, "bytes=100000-", "bytes=200000-"])
@@ -146,7 +146,7 @@ def entities(program: str, verdicts: Verdicts) -> None:
         scene.agent.start()
         found = scene.ended(plain)
         scene.compare("a server without ranges begins anew", found, digest(400_000, "c"), state="finished")
-        scene.compare("an agent's end is no attempt", found, attempts=1)
+        scene.compare("an agent's end does not count as an attempt", found, attempts=1)
         for name, path, options, fields in ENDS:
             scene.ends(name, path, options, **fields)
         served = scene.server.base.replace("127.0.0.1", "localhost")
@@ -222,7 +222,7 @@ def servers(program: str, verdicts: Verdicts) -> None:
 
 
 def states(program: str, verdicts: Verdicts) -> None:
-    """What a state folder may come to, and what callers are told of it."""
+    """The limits of a state folder, and what callers learn of them."""
     with Scene(program, verdicts) as scene:
         place = f"/v1/sessions/s/transfers/{scene.ended(scene.download('/entity/1000/a'))['transfer']}"
         for name, path in (
@@ -244,7 +244,7 @@ def states(program: str, verdicts: Verdicts) -> None:
         scene.limit(FULL)
         scene.agent.ask("PUT", "/v1/sessions/t", {})
         for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
-            verdicts.equal("nobody waits for a full disk", path, scene.agent.ask("GET", path)[0], 507)
+            verdicts.equal("a full disk delays no answer", path, scene.agent.ask("GET", path)[0], 507)
         fault = scene.agent.must("GET", "/v1/status")["storeFault"]
         verdicts.check("the status says that the disk is full", bool(fault), f"{fault}")
         scene.limit(UNLIMITED)
@@ -252,7 +252,7 @@ def states(program: str, verdicts: Verdicts) -> None:
         for name in os.listdir(f"{scene.agent.state}/files"):
             os.unlink(f"{scene.agent.state}/files/{name}")
         gone = {"to": f"{scene.folder}/gone"}
-        scene.refused("a file that is gone is told", (410, "FileGone"), "POST", f"{place}/take", gone)
+        scene.refused("a missing file is reported", (410, "FileGone"), "POST", f"{place}/take", gone)
         scene.ended(scene.download("/entity/1000/b"))
         scene.agent.end(signal.SIGTERM)
         for name in os.listdir(scene.agent.state):
@@ -314,13 +314,13 @@ def uploads(program: str, verdicts: Verdicts) -> None:
 def space(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts, "--set", "limits.stateBytes=1000000") as scene:
         found = scene.ends("what does not fit fails at once", "/entity/1200000/a", reason="NoSpace")
-        verdicts.check("the missing bytes are told", "200000" in found["error"]["message"], f"{found['error']}")
+        verdicts.check("the missing bytes are reported", "200000" in found["error"]["message"], f"{found['error']}")
         scene.ends("what fits is taken", "/entity/900000/b", state="finished")
     with Scene(program, verdicts) as scene:
         # A write beyond the limit fails as on a full disk.
         scene.limit((2_000_000, 2_000_000))
-        scene.ends("a disk that fills up is told", "/entity/3000000/c", reason="NoSpace")
-        scene.ends("what fits goes on", "/entity/1000000/d", state="finished")
+        scene.ends("a full disk during a download is reported", "/entity/3000000/c", reason="NoSpace")
+        scene.ends("a download that fits continues", "/entity/1000000/d", state="finished")
     with Scene(program, verdicts) as scene:
         scene.limit(FULL)
         # The first request detects the full disk, and the second is refused immediately. Neither waits for space or is
@@ -329,11 +329,11 @@ def space(program: str, verdicts: Verdicts) -> None:
         for _ in range(2):
             name = "what cannot be stored is refused"
             scene.refused(name, (507, "NoSpace"), "POST", "/v1/sessions/s/transfers", body)
-        verdicts.equal("a full disk is no health", "the status", scene.agent.ask("GET", "/healthz")[0], 503)
+        verdicts.equal("a full disk is unhealthy", "the status", scene.agent.ask("GET", "/healthz")[0], 503)
         scene.limit(UNLIMITED)
         waiting.until(scene.is_healthy)
         verdicts.equal("what was refused is not done later", "transfers", scene.agent.transfers("s"), [])
-        scene.ends("with space all goes on", "/entity/10/d", state="finished")
+        scene.ends("with space everything works again", "/entity/10/d", state="finished")
     with Scene(program, verdicts) as scene:
         shutil.rmtree(f"{scene.agent.state}/files")
         content = digest(100_000, "e")
@@ -433,15 +433,15 @@ def sessions(program: str, verdicts: Verdicts) -> None:
             scene.download("/entity/1000/a")
         scene.agent.wait_until_ended("s")
         waiting.until(lambda: scene.agent.must("GET", "/v1/status")["outbox"]["waiting"] == 0)
-        name = "an event that is told again counts once"
+        name = "a repeated event counts once"
         verdicts.equal(name, f"{scene.gateway.events}", sum(scene.woken()), 3)
-        verdicts.check(name, len(scene.gateway.requests) > 1, "it was told once only")
+        verdicts.check(name, len(scene.gateway.requests) > 1, "it was sent once only")
     with Scene(program, verdicts) as scene:
         events = Events(scene)
         scene.download("/entity/400000/a?rate=400000")
         events.until("idle")
         names = [name for name, _ in events.events]
-        verdicts.equal("a follower is told", f"{names}", (names[0], names[-2:]), ("state", ["finished", "idle"]))
+        verdicts.equal("a follower gets events", f"{names}", (names[0], names[-2:]), ("state", ["finished", "idle"]))
         progress = [data["bytes"] for name, data in events.events if name == "progress"]
         verdicts.check("progress grows", len(progress) >= 2 and progress == sorted(set(progress)), f"{progress}")
         verdicts.equal("who follows is not woken", "events", scene.gateway.events, [])
@@ -463,7 +463,7 @@ def sessions(program: str, verdicts: Verdicts) -> None:
         again = scene.download("/entity/4000000/c?rate=400000")
         scene.until(again, lambda now: now["bytes"] > 200_000)
         ranges = [line[2] for line in scene.server.ask("/log") if "/4000000/" in line[1]]
-        verdicts.check("what was kept is gone on with", bool(ranges and ranges[0]), f"{ranges}")
+        verdicts.check("a kept part is resumed", bool(ranges and ranges[0]), f"{ranges}")
         scene.agent.must("DELETE", "/v1/sessions/s")
         status, _ = scene.agent.ask("GET", "/v1/sessions/s")
         verdicts.equal("a session that is deleted is gone", "status", status, 404)

@@ -28,7 +28,7 @@ LOSE = 0.3
 
 
 class Round:
-    """One session of fifty downloads and what must come of it."""
+    """One session of fifty downloads and its expected outcome."""
 
     def __init__(self, stage: Stage, number: int, chance: random.Random, slow: bool = False):
         self.stage, self.agent, self.name, self.wanted = stage, stage.agent, f"com.example.app.round{number}", {}

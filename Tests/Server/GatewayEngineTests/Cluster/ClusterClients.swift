@@ -114,7 +114,7 @@ struct ClusterClients {
             if self.wakes[wake]?.stream != stream { self.wrong("a stream was rid of a wake that it never had") }
             self.streams[stream]?.wakes.remove(wake)
         case .drained(let stream):
-            if self.streams[stream]?.isDraining == false { self.wrong("a stream ends by itself") }
+            if self.streams[stream]?.isDraining == false { self.wrong("a stream ended without a drain") }
             self.streams[stream] = nil
         case .asked, .conditions, .draining: break
         }

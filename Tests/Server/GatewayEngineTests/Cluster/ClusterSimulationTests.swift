@@ -30,7 +30,7 @@ struct ClusterSimulationTests {
         return (engine, store)
     }
 
-    @Test("Whatever dies, stalls or is cut, what was answered stays, and every push ends once")
+    @Test("Deaths, stalls and lost connections lose no answered request, and every push ends once")
     func holds() {
         var coverage = ClusterCoverage()
         var happened: Set<DatabaseLog.Event> = []

@@ -126,7 +126,7 @@ struct DeviceLockTests {
         #expect(rig[0].text(101).contains("wakegate_cluster_locked_devices") && !rig[0].text(101).contains("pid 2"))
     }
 
-    @Test("A session is named by process and application, whatever it runs; only the log has its last query")
+    @Test("A session is identified by process and application; only the log shows its last query")
     func names() {
         let holders = (1...2).map { LockHolder(pid: 7, application: "psql", queryStart: $0 * 60_000) }
         var counts: [LockHolder?: Int] = [:]

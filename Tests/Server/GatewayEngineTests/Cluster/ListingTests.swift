@@ -56,7 +56,7 @@ struct ListingTests {
         #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
     }
 
-    @Test("A list of tokens with a prefix ends behind them, even if the slices of the table hold no such device")
+    @Test("A list of tokens with a prefix ends after them, even if the slices of the table hold no such device")
     func prefix() throws {
         let scene = self.scene()
         let digits = Array("00000000000000".utf8)
@@ -81,7 +81,7 @@ struct ListingTests {
         #expect(scene.store.reads.isEmpty && scene.store.readsOfPending.count == 1)
     }
 
-    @Test("No more than 32 lists are unfinished: one more is refused with the limit and a remedy, until one has ended")
+    @Test("At most 32 lists are open: one more is refused with the limit and a remedy, until one has ended")
     func bound() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...33 { self.list(number, topic: 0, of: requests) } }
@@ -102,7 +102,7 @@ struct ListingTests {
         #expect(scene.heard { self.list(35, topic: 0, of: $0) }.count == 1)
     }
 
-    @Test("However many ask for counts while the database gives none, no more are kept than commands of devices")
+    @Test("Requests for counts are limited while the database does not answer")
     func counts() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...65_537 { requests.statistics(number) } }

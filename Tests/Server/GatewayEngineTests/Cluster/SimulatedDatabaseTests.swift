@@ -23,7 +23,7 @@ struct SimulatedDatabaseTests {
         #expect(self.first.end(transaction) == "committed")
     }
 
-    @Test("A row is one transaction's, and whoever waits for it reads what was committed last")
+    @Test("A row belongs to one transaction, and a waiting transaction reads the latest commit")
     func locks() {
         self.make(ClusterWrites(1, 2, isNew: true))
         let writer = self.first.load(1)
@@ -39,7 +39,7 @@ struct SimulatedDatabaseTests {
         #expect(self.database.log.misuses == [])
     }
 
-    @Test("Of two who insert a device, the second is told of a conflict, and nothing of it is there")
+    @Test("The second of two transactions that insert a device gets a conflict, and none of its writes remain")
     func newcomers() {
         let (one, two) = (self.first.load(1), self.second.load(1))
         #expect(self.first.devices(one) == [])
@@ -50,7 +50,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.count()?.total.accepted == 1)
     }
 
-    @Test("What is counted is what commits have added, whoever counted it, dead or alive")
+    @Test("Counts are the sum of all commits, from dead and live gateways")
     func counts() {
         self.make(ClusterWrites(1, isNew: true, accepted: 2))
         let transaction = self.second.load(1)
@@ -71,7 +71,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.dead.isEmpty == true)
     }
 
-    @Test("What is due and what waits for a slot is found in order, and passed over when somebody has it")
+    @Test("Due devices and devices waiting for a slot are found in order, and skipped while another gateway has them")
     func selections() {
         let now = self.database.policyNow
         func lanes(_ target: LaunchTarget, _ since: Int64) -> [SharedDeviceChange.ReadyLane] {
@@ -110,7 +110,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.nextDue == now + -1)
     }
 
-    @Test("A wake leads to its device while it is in flight, and ten minutes more, and its holder is named who ends it")
+    @Test("A wake leads to its device in flight and for ten more minutes, and its end names its holder")
     func wakes() throws {
         var time = self.database.now
         self.database.follow = { time }
@@ -132,7 +132,7 @@ struct SimulatedDatabaseTests {
         #expect(self.database.log.misuses == [])
     }
 
-    @Test("What a dead gateway commits is refused, and its wakes are found by its number")
+    @Test("A commit of a dead gateway is refused, and its wakes are found by its number")
     func fencing() {
         let wake = WakeID(random: (1, 2))
         self.make(ClusterWrites(1, isNew: true, launched: [wake]))
@@ -269,7 +269,7 @@ extension ClusterWrites {
 /// Gateways that count in rows, on a database that fails in every possible way.
 @Suite("The simulated database when things fail", .timeLimit(.minutes(15)))
 struct DatabaseFaultTests {
-    @Test("What is acknowledged stays, what is refused is not there, and no row loses a change")
+    @Test("Acknowledged commits stay, refused ones leave no trace, and no row loses a change")
     func holds() {
         var happened: Set<DatabaseLog.Event> = []
         for seed in 1...(24 as UInt64) {

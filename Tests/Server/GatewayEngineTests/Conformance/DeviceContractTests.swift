@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: devices, and who reaches them", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: devices and access to them", .timeLimit(.minutes(15)))
 struct DeviceContractTests {
     @Test("A token is of one topic, and may move when it was removed", arguments: EngineKind.all)
     func registration(kind: EngineKind) throws {
@@ -60,7 +60,7 @@ struct DeviceContractTests {
         #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
     }
 
-    @Test("Where registration is closed, a token that nobody registered is unknown", arguments: EngineKind.all)
+    @Test("With closed registration an unregistered token is unknown", arguments: EngineKind.all)
     func closed(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.openRegistration = false }
         contract.ask {
@@ -96,7 +96,7 @@ struct DeviceContractTests {
         #expect(contract.answer(6) == "404 UnknownDevice")
     }
 
-    @Test("A force quit discards what waits and holds what comes", arguments: EngineKind.all)
+    @Test("A force quit discards the pending push and holds later ones", arguments: EngineKind.all)
     func forceQuit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -114,7 +114,7 @@ struct DeviceContractTests {
         #expect((books.accepted, books.inFlight) == (2, 1))
     }
 
-    @Test("An operator launches whatever holds a device, and ends its wake", arguments: EngineKind.all)
+    @Test("An operator can launch a held device, and end its wake", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -140,7 +140,7 @@ struct DeviceContractTests {
         #expect(try contract.books().results[.expired] == 1)
     }
 
-    @Test("What is of a topic beyond a caller's is not there for them", arguments: EngineKind.all)
+    @Test("Devices and wakes of other topics do not exist for a caller", arguments: EngineKind.all)
     func scopes(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
         contract.ask {

@@ -199,7 +199,7 @@ struct DeviceListContractTests {
         #expect("aBc".withByteView { TokenPrefix(hex: $0) } != nil)
     }
 
-    @Test("Where a page ends, a caller of a topic is told no device of another", arguments: EngineKind.all)
+    @Test("The end of a page never shows a device of another topic to a caller", arguments: EngineKind.all)
     func foreignEnds(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
@@ -225,7 +225,7 @@ struct DeviceListContractTests {
         #expect(found.filter { !$0.isEmpty } == own)
     }
 
-    @Test("A list whose devices are few among many goes on where a page ends without any", arguments: EngineKind.all)
+    @Test("A list with few matching devices continues after a page without any", arguments: EngineKind.all)
     func sparse(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
@@ -349,7 +349,7 @@ struct PushListContractTests {
         #expect(try self.list(contract, 1100) { $0.outcomes = two } == ["3 noWake", "1 completed"])
     }
 
-    @Test("A push is listed as lost whatever became of it after a wake of it was", arguments: EngineKind.all)
+    @Test("A push is listed as lost after a wake of it was lost, whatever its state", arguments: EngineKind.all)
     func lost(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -370,7 +370,7 @@ struct PushListContractTests {
         #expect(contract.member(300, "pushes", "1", "lost") == "1")
     }
 
-    @Test("A place in the list is read as it was written, and nothing else is a place")
+    @Test("A list position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1.2.3", "-5.ffffffffffffffff.0.a0", "1700000000000.1.2.3"] {
             #expect(PushPlace(text)?.text == text)
@@ -383,10 +383,10 @@ struct PushListContractTests {
     }
 }
 
-@Suite("The contract of an engine: what those are told who follow what happens", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: events for followers", .timeLimit(.minutes(15)))
 struct EventContractTests {
     @Test(
-        "The way of a push is told in its order, each step once, with who and what it is of",
+        "The steps of a push are reported in order, once, with their device, topic and identifiers",
         arguments: EngineKind.all
     )
     func push(kind: EngineKind) throws {
@@ -408,7 +408,7 @@ struct EventContractTests {
         #expect(events.map(\.detail) == [nil, nil, "attempt 1, coalesced 0", nil])
     }
 
-    @Test("A refused push is told with its reason, one that is discarded with why", arguments: EngineKind.all)
+    @Test("A refused push is reported with its reason, and a discarded one, too", arguments: EngineKind.all)
     func refused(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1, .passive) }
@@ -426,7 +426,7 @@ struct EventContractTests {
         #expect(contract.followed().isEmpty, "a dry run is nothing that happened")
     }
 
-    @Test("Nothing is told before it is durable, and nothing that never was", arguments: EngineKind.onCommand)
+    @Test("An event is reported only once it is durable, never if its commit failed", arguments: EngineKind.onCommand)
     func durable(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -443,7 +443,7 @@ struct EventContractTests {
     }
 
     @Test(
-        "Who comes later hears what happens from then on, and after the last has gone nothing is kept",
+        "A new follower receives only later events, and events are dropped without followers",
         arguments: EngineKind.all
     )
     func later(kind: EngineKind) throws {

@@ -269,7 +269,7 @@ struct SharedDiagnosisTests {
         #expect(busy[2].hasPrefix("Every stream that takes"))
     }
 
-    @Test("Of streams that name devices, another gateway does not know which these are, and says so")
+    @Test("A gateway does not know the devices of another gateway's streams, and says so")
     func unknown() throws {
         let rig = self.rig()
         let subscription = SubscriptionRequest(slots: 1, devices: [EngineRig.token(2)])

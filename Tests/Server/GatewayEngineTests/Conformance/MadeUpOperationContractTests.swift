@@ -59,7 +59,7 @@ struct MadeUpOperationContractTests {
         return .outcome(.json(writer))
     }
 
-    @Test("It reads and changes a device, and what it changes is kept and told", arguments: EngineKind.all)
+    @Test("The operation reads and changes a device; its change is stored and reported", arguments: EngineKind.all)
     func readsAndChanges(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {

@@ -39,7 +39,7 @@ struct WarningContractTests {
         #expect(books.results[.failed] == 1 && books.results[.expired] == 0)
     }
 
-    @Test("Who goes on in silence has expired at the deadline", arguments: EngineKind.all)
+    @Test("A silent wake expires at the deadline", arguments: EngineKind.all)
     func silence(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 16)
@@ -50,7 +50,7 @@ struct WarningContractTests {
         #expect(try contract.books().results[.expired] == 1)
     }
 
-    @Test("Of a deadline that has passed before anybody looked nobody is warned", arguments: EngineKind.all)
+    @Test("A deadline that has already passed causes no warning", arguments: EngineKind.all)
     func late(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 20)
@@ -58,7 +58,7 @@ struct WarningContractTests {
     }
 
     @Test(
-        "A warning is at most half of the window before the deadline, and there is none with 0",
+        "The lead of a warning is at most half of the window, and a lead of 0 disables it",
         arguments: EngineKind.all
     )
     func leads(kind: EngineKind) throws {
@@ -234,7 +234,7 @@ struct SharedWarningTests {
         #expect(rig[0].expired == [.deadline] && rig[0].warnings.count == 2 && rig[1].warnings.isEmpty)
     }
 
-    @Test("Nobody is warned of a wake that another gateway has heard the result of")
+    @Test("No warning is sent for a wake whose result another gateway has received")
     func answeredElsewhere() throws {
         let rig = GatewaysRig(count: 2)
         rig.ask(0) { $0.subscribe(1, slots: 1) }

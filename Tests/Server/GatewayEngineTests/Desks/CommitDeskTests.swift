@@ -5,7 +5,7 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("What is handed to the store, and when others hear of it", .timeLimit(.minutes(15)))
+@Suite("Commits, and the time at which answers are sent", .timeLimit(.minutes(15)))
 struct CommitDeskTests {
     /// A service on a store that commits on command.
     private final class Rig {
@@ -51,7 +51,7 @@ struct CommitDeskTests {
         func release() { self.desk.release(self.engine.engine, self.clock.offset) }
     }
 
-    @Test("What changes nothing is told at once while the store is idle, and writes nothing")
+    @Test("An answer without changes is sent immediately while the store is idle, and writes nothing")
     func unchanged() throws {
         let rig = try Rig()
         rig.answer(1)
@@ -59,14 +59,14 @@ struct CommitDeskTests {
         #expect(rig.store.commits == 0 && !rig.committer.isBusy)
     }
 
-    @Test("What changes something is told once it is durable, and who comes meanwhile waits for their place")
+    @Test("An answer with changes is sent once it is durable, and later answers keep their order")
     func changed() throws {
         let rig = try Rig()
         rig.engine.register(1)
         rig.answer(1)
         #expect(rig.flush() == nil && rig.heard().isEmpty && rig.committer.isBusy)
         rig.answer(2)
-        #expect(rig.flush() == nil && rig.heard().isEmpty, "nobody overtakes")
+        #expect(rig.flush() == nil && rig.heard().isEmpty, "a later answer does not overtake")
         rig.committer.commit()
         #expect(rig.heard() == ["1: 204"])
         #expect(rig.flush() == nil && rig.heard() == ["2: 204"])
@@ -74,7 +74,7 @@ struct CommitDeskTests {
         #expect(Set(rig.store.durable.keys) == [RecordKey(.topic), RecordKey(.device), RecordKey(.clock)])
     }
 
-    @Test("While the store rests, what changes something waits, and who comes behind it; what comes before does not")
+    @Test("While commits are delayed, a change and the answers after it wait, and earlier answers do not")
     func resting() throws {
         let rig = try Rig()
         rig.committer.isResting = true
@@ -108,7 +108,7 @@ struct CommitDeskTests {
         #expect(rig.heard() == ["2: 204", "3: 204", "4: 204"] && rig.store.commits == 2)
     }
 
-    @Test("What the gateway keeps besides devices is a reason to commit")
+    @Test("Records other than devices also cause a commit")
     func records() throws {
         let rig = try Rig()
         rig.records.workersAsked()
@@ -119,7 +119,7 @@ struct CommitDeskTests {
         #expect(rig.store.commits == 1)
     }
 
-    @Test("After a failed commit who waited is refused once, in order, and the store says what is durable")
+    @Test("After a failed commit waiting requests are refused once, in order, and the store has the durable state")
     func failed() throws {
         let rig = try Rig()
         rig.engine.register(1)
@@ -199,7 +199,7 @@ struct CommitPaceTests {
         #expect(with * 100 >= without * 95, "\(with) of \(without)")
     }
 
-    @Test("Where fewer pushes come of themselves, the store goes on to rest")
+    @Test("With fewer concurrent pushes the store still delays commits")
     func fewer() {
         var scene = Scene(senders: .many(perSecond: 40_000))
         scene.run(until: 1_000_000)
@@ -210,7 +210,7 @@ struct CommitPaceTests {
         #expect(scene.commits.count - before < 900, "at most 500 at rest, and 80 to 200 a window without")
     }
 
-    @Test("What comes after a while without pushes waits for nothing")
+    @Test("A push after a pause is not delayed")
     func lull() {
         var scene = Scene(senders: .many(perSecond: 20_000))
         scene.run(until: 1_000_000)
@@ -339,7 +339,7 @@ struct CommitPipelineTests {
         return pace
     }
 
-    @Test("Pushes wait until as many are there as were before, and questions for nothing")
+    @Test("Pushes wait until as many as before have arrived, and questions do not wait")
     func rest() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)
         let before = rig.store.commits
@@ -357,7 +357,7 @@ struct CommitPipelineTests {
         rig.stop()
     }
 
-    @Test("The engine is woken when a rest is over, though what waited before was let out without a commit")
+    @Test("The engine is woken at the end of a delay, even if earlier answers were sent without a commit")
     func over() throws {
         var pace = Self.resting
         pace.endRest()
@@ -379,7 +379,7 @@ struct CommitPipelineTests {
         }
     }
 
-    @Test("What waits is durable before the gateway ends")
+    @Test("Delayed changes are durable before the gateway ends")
     func end() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)
         let before = rig.store.commits

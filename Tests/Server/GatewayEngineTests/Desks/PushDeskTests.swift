@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What pushes are answered", .timeLimit(.minutes(15)))
+@Suite("Answers to pushes", .timeLimit(.minutes(15)))
 struct PushDeskTests {
     /// A cause of a refusal.
     struct Case: CustomTestStringConvertible {
@@ -111,7 +111,7 @@ struct PushDeskTests {
         #expect(rig.words() == ["discarded", "scheduled", "discarded", "scheduled"])
     }
 
-    @Test("What a device is eligible at is told by the wall clock, in seconds rounded up")
+    @Test("A device's next eligible time is reported by the wall clock, rounded up to seconds")
     func eligibleAt() throws {
         let rig = DeskRig(EngineRig.open([(.launchInterval, 60.5)]))
         rig.perform {

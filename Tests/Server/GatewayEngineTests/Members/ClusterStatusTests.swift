@@ -32,7 +32,7 @@ struct ClusterStatusTests {
         )
     }
 
-    @Test("A gateway has the sums of its topics, and for how long it was silent, which is never less than nothing")
+    @Test("A gateway has the sums of its topics and its report's age, which is never negative")
     func gateways() {
         let first = self.member(3, reportedAt: 9_500) { report in
             for (topic, slots) in [(UInt32(0), 4), (1, 6)] {
@@ -75,7 +75,7 @@ struct ClusterStatusTests {
     }
 }
 
-@Suite("What must be equal in all gateways on one store")
+@Suite("Configuration that must be equal in all gateways on one store")
 struct ConfigurationDigestsTests {
     private func digests(_ settings: String...) throws -> [String: UInt64] {
         let configuration = try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
@@ -114,14 +114,14 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([short, long]) == ["topics.a.tasks"])
     }
 
-    @Test("What does not decide, or is a machine's own, may differ")
+    @Test("Settings of one machine, or without an effect on decisions, may differ")
     func others() throws {
         let one = try self.digests()
         let other = try self.digests("limits.pendingBytesMax=5000", "drainTimeout=3", "limits.connectionsMax=9")
         #expect(ConfigurationDigests.differences([one, other]) == [])
     }
 
-    @Test("A key that a gateway of another version does not know is no difference, but for topics")
+    @Test("A key that another version of the gateway does not know is not a difference, except for topics")
     func versions() {
         let (old, new): ([String: UInt64], [String: UInt64]) = (["policy.a": 1], ["policy.a": 1, "policy.b": 2])
         #expect(ConfigurationDigests.differences([old, new]) == [])
@@ -130,7 +130,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([]) == [])
     }
 
-    @Test("However many topics are named, the keys are bounded, and a difference in the last is found")
+    @Test("With many topics the number of keys is limited, and a difference in the last topic is found")
     func manyTopics() throws {
         var one = EngineConfiguration()
         for number in 0..<500 {

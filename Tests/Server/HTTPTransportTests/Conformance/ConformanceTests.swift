@@ -3,7 +3,7 @@ import Testing
 
 @Suite("RFC 9113 and RFC 7541, rule by rule", .serialized, .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    @Test("What a client sends comes out as the RFC has it, and others are served", arguments: ConformanceCase.all)
+    @Test("Frames have the effect required by the RFC, and others are served", arguments: ConformanceCase.all)
     func rule(_ rule: ConformanceCase) throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)

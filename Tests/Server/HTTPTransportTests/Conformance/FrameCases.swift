@@ -40,8 +40,8 @@ extension ConformanceCase {
         + Self.rules(
             .ignored,
             [
-                "4.1 a type nobody knows": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
-                "4.1 a type nobody knows, on the connection": Peer.frame(.unknown),
+                "4.1 an unknown type": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
+                "4.1 an unknown type, on the connection": Peer.frame(.unknown),
                 "4.1 flags that PING does not have": Peer.frame(.ping, 0xFE, Self.ping),
                 "4.1 flags that SETTINGS do not have": Peer.frame(.settings, 0xFE),
                 "4.1 the reserved bit of a stream's number": Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
@@ -75,7 +75,7 @@ extension ConformanceCase {
                 "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
                 "4.2 HEADERS over the largest size": Peer.frame(.headers, Flags.whole, stream: 1, Self.largest + [0]),
                 "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
-                "4.2 a type nobody knows over the largest size": Peer.frame(.unknown, Self.largest + [0]),
+                "4.2 an unknown type over the largest size": Peer.frame(.unknown, Self.largest + [0]),
                 "4.2 HEADERS too short for their priority": Peer.frame(
                     .headers,
                     Flags.whole | Flags.priority,

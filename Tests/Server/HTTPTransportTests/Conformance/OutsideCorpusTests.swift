@@ -8,7 +8,7 @@ import Wire
 /// The session and its decoder, tested with external corpora for HTTP/2: the http2jp corpora of field blocks and
 /// frames, from Debian's haskell-http2, and the connections with which nghttp2 is fuzzed, most of them recorded from
 /// h2spec.
-@Suite("What others test HTTP/2 with", .timeLimit(.minutes(15)))
+@Suite("HTTP/2 test data of other projects", .timeLimit(.minutes(15)))
 struct OutsideCorpusTests {
     private typealias Field = LibraryDeflater.Field
 
@@ -38,7 +38,7 @@ struct OutsideCorpusTests {
     }
 
     @Test(
-        "The field blocks of every other encoder are read as they were meant, as libnghttp2 reads them",
+        "The field blocks of every other encoder are decoded correctly, as libnghttp2 does",
         arguments: OutsideCorpus.encoders
     )
     func fieldBlocks(encoder: String) throws {
@@ -73,7 +73,7 @@ struct OutsideCorpusTests {
         }
     }
 
-    @Test("A frame that is none is taken, where its place allows it")
+    @Test("A frame without an error is accepted where its position allows it")
     func ordinary() throws {
         let frames = try OutsideCorpus.frames().filter { $0.errors.isEmpty }
         #expect(frames.count >= 8)
@@ -88,7 +88,7 @@ struct OutsideCorpusTests {
         }
     }
 
-    @Test("What clients and h2spec have sent is answered the same, whole and byte by byte, and leaves nothing behind")
+    @Test("Recorded connections are answered the same, whole and byte by byte, and are cleaned up")
     func connections() throws {
         let connections = try OutsideCorpus.connections()
         #expect(connections.count >= 100)

@@ -34,7 +34,7 @@ extension ConformanceCase {
             .streamError(.protocolError),
             blocks: [
                 "8.1.1 a content-length without DATA": Peer.headers("/echo") + Peer.field("content-length", "3"),
-                "8.1.1 a content-length that is no number": Peer.headers("/echo") + Peer.field("content-length", "x"),
+                "8.1.1 a non-numeric content-length": Peer.headers("/echo") + Peer.field("content-length", "x"),
                 "8.1.1 a content-length that is too large a number": Peer.headers("/echo")
                     + Peer.field("content-length", "99999999999999999999"),
             ]
@@ -66,7 +66,7 @@ extension ConformanceCase {
         Self.rules(
             .streamError(.protocolError),
             blocks: [
-                "8.3 a pseudo-header field nobody knows": [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host,
+                "8.3 an unknown pseudo-header field": [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host,
                 "8.3 the pseudo-header field of a response": [0x82, 0x86] + Self.path + [0x88] + Self.host,
                 "8.3 a pseudo-header field after a regular one": [0x82, 0x86] + Self.host + Self.path,
                 "8.3 a pseudo-header field in capitals": Peer.field(":Method", "GET") + [0x86] + Self.path + Self.host,

@@ -5,7 +5,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every stage of a connection, and everything that its peer, its handler, the system or time can do to it there.
-@Suite("A connection at every stage and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A connection at every stage with every event", .timeLimit(.minutes(15)))
 struct ConnectionStageTests {
     private typealias Peer = ScriptedPeer
 
@@ -76,7 +76,7 @@ struct ConnectionStageTests {
         .closed: Dictionary(uniqueKeysWithValues: Event.allCases.map { ($0, .ended) }),
     ]
 
-    @Test("The table has every stage and every event")
+    @Test("The table has every stage and event")
     func table() {
         for stage in ConnectionStage.allCases {
             #expect(Set(Self.outcomes[stage, default: [:]].keys) == Set(Event.allCases), "\(stage)")
@@ -84,7 +84,7 @@ struct ConnectionStageTests {
     }
 
     @Test(
-        "Whatever happens to a connection, it goes on, lingers or ends as the table says, and leaves nothing behind",
+        "After each event a connection continues, lingers or ends as the table says, and leaks nothing",
         arguments: ConnectionStage.allCases
     )
     func events(stage: ConnectionStage) throws {

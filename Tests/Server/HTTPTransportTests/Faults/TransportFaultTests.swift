@@ -48,7 +48,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "Whatever step fails, once or for good, each request is answered or closed once, and the loop serves on",
+        "If any step fails, once or permanently, each request is answered or closed once, and the loop keeps serving",
         arguments: FaultScene.Language.allCases,
         [0, 700]
     )
@@ -297,7 +297,7 @@ final class FaultScene {
         expectNoConnection("after the client's end")
         self.faultsMet = self.faults.met
         self.faults.failNothing()
-        if try !self.serves() { violations.append("nobody new is served") }
+        if try !self.serves() { violations.append("new connections are not served") }
         expectNoConnection("after that")
         self.server.stop()
         violations += self.ledger.faults

@@ -99,7 +99,7 @@ struct FieldDecoderTests {
         return Field(name: [UInt8](random.pick(Self.names).utf8), value: value, isSecret: random.once(in: 5))
     }
 
-    @Test("Whatever libnghttp2 writes is read as it was, whole and in pieces", arguments: UInt64(1)...60)
+    @Test("Output of libnghttp2 is decoded correctly, whole and in pieces", arguments: UInt64(1)...60)
     func library(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let deflater = LibraryDeflater(tableBytesMax: FieldDecoder.tableBytesMax)
@@ -216,7 +216,7 @@ struct FieldDecoderTests {
         [0x1F, index - 15, 0x7F] + [UInt8(value.count - 0x7F)] + value
     }
 
-    @Test("A credential that comes again is told as it is, another as another")
+    @Test("A repeated credential is recognized as known, and a different one as new")
     func credentials() throws {
         let (first, second) = ([UInt8](repeating: 0x61, count: 150), [UInt8](repeating: 0x62, count: 150))
         var reading = Reading()
@@ -341,7 +341,7 @@ struct FieldEncoderTests {
         #expect(response.block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
     }
 
-    @Test("A response is filled anew, with constants, bytes and numbers")
+    @Test("A reused response has only its new fields: constants, bytes and numbers")
     func filledAnew() throws {
         let response = Response()
         response.begin(status: 200)

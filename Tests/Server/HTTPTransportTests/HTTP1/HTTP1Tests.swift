@@ -13,7 +13,7 @@ struct HTTP1Tests {
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 404 ") == true)
     }
 
-    @Test("A peer that ends after the first letters of the preface is let go at once")
+    @Test("A peer that ends within the preface is released immediately")
     func cutPreface() throws {
         var limits = TransportLimits()
         limits.handshakeSeconds = 3600
