@@ -221,6 +221,21 @@ struct RuleTests {
         #expect(Layout.privateKeys(path: "a.pem", text: "-----BEGIN CERTIFICATE-----\n").isEmpty)
     }
 
+    @Test("A wording that newcomers stumble over is found in a page, a comment and a text, and plain English is not")
+    func wording() {
+        let code = """
+            /// Whether it goes on `by itself`.
+            /// It is told; it is no longer, is no number.
+            let text = "nobody \\(name) may" // As it is.
+            let all = [is, no, beside]
+            """
+        let lines = Wording.lines(in: SourceText(path: "Sources/A/A.swift", text: code))
+        #expect(lines.map(\.number) == [1, 2, 3, 3] && lines.map(\.kind) == [.comment, .comment, .string, .string])
+        #expect(lines.map { Wording.hints(in: $0).count } == [2, 2, 1, 1])
+        let page = Wording.lines(ofPage: "It goes on.\n```\nnobody\n```\nWhat is left?\n")
+        #expect(page.flatMap(Wording.hints).map { $0.prefix(8) } == ["\"goes on", "\"what is"])
+    }
+
     @Test("A dead link is found, relative to its page; a live one and a foreign one are not")
     func link() {
         let text = "[a](a.md) [b](../README.md#top)\n[c](https://example.com) [d](#d) [e](gone.md)\n"

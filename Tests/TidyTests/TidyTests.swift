@@ -22,6 +22,24 @@ struct TidyTests {
         #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
 
+    @Test("Pages, comments and texts keep to plain English, within their budgets", arguments: Wording.Kind.allCases)
+    func wording(kind: Wording.Kind) throws {
+        var lines: [(path: String, Wording.Line)] = []
+        if kind == .documentation {
+            for path in try Repository.committedFiles() where path.hasSuffix(".md") {
+                lines += Wording.lines(ofPage: try Repository.text(of: path)).map { (path, $0) }
+            }
+        } else {
+            for file in try Repository.sources() where file.path != Wording.path {
+                lines += Wording.lines(in: file).filter { $0.kind == kind }.map { (file.path, $0) }
+            }
+        }
+        #expect(lines.count > 5000, "the tidy test must see the texts")
+        let hints = lines.flatMap { path, line in Wording.hints(in: line).map { "\(path):\(line.number): \($0)" } }
+        let most = lines.count * kind.budget / 1000
+        #expect(hints.count <= most, "\(hints.count) hints, at most \(most):\n\(hints.joined(separator: "\n"))")
+    }
+
     @Test("The visible top level is exactly what the style names")
     func topLevel() throws {
         let strangers = Layout.strangers(in: try Repository.topLevel())
