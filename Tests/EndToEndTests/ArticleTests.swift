@@ -4,7 +4,7 @@ import WakeGateTestKit
 
 @Suite("The article on background tasks", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundTaskArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "BackgroundTasks")
         #expect(shown.count > 20)
@@ -28,7 +28,7 @@ struct BackgroundTaskArticleTests {
 
 @Suite("The article on continued tasks", .serialized, .timeLimit(.minutes(15)))
 struct ContinuedTaskArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "ContinuedTasks")
         #expect(shown.count > 15)
@@ -52,7 +52,7 @@ struct ContinuedTaskArticleTests {
 
 @Suite("The checklist", .serialized, .timeLimit(.minutes(15)))
 struct ChecklistArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "Checklist")
         let start = try #require(shown.first?.command)
@@ -75,7 +75,7 @@ struct ChecklistArticleTests {
 
 @Suite("The article on transfers", .serialized, .timeLimit(.minutes(15)))
 struct TransferArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let server = try TransferServer()
         try server.put("film.mp4", TransferServer.content(3_000_000))
@@ -215,7 +215,7 @@ struct ReloadArticleTests {
         return text.split(separator: "\n").map(String.init)
     }
 
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "Reloading")
         #expect(

@@ -341,7 +341,7 @@ struct ReloadTests {
         #expect(push(oldProvider) == nil)
     }
 
-    @Test("Bounds of open connections and of workers' streams hold for those there are")
+    @Test("Limits of open connections and of workers' streams apply to existing ones")
     func openConnections() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)

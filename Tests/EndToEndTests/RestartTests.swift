@@ -56,7 +56,7 @@ struct RestartFilesTests {
         }
     }
 
-    @Test("A history that was deleted begins with what the journal has still, says since when, and nothing else does")
+    @Test("A deleted history starts with the journal's remaining events, and reports since when")
     func deletedHistory() throws {
         let folder = try RestartFolder()
         let first = try folder.start()

@@ -74,7 +74,7 @@ struct PipelineTests {
         #expect(link.link.transaction == .none)
     }
 
-    @Test("More than the socket takes goes out bit by bit")
+    @Test("Output beyond the socket's buffer is sent piece by piece")
     func large() throws {
         let link = try LinkUnderTest.connected(self.database)
         let large = [UInt8](repeating: 7, count: 8_000_000)
@@ -87,7 +87,7 @@ struct PipelineTests {
         #expect(outcome.results.allSatisfy { $0.bytes(0, 0).count == large.count })
     }
 
-    @Test("Where a session stands in a transaction is known")
+    @Test("The transaction state of a session is known")
     func transaction() throws {
         let link = try LinkUnderTest.connected(self.database)
         #expect(link.link.transaction == .none)

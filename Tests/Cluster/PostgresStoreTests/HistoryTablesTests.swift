@@ -323,7 +323,7 @@ struct HistoryTablesTests {
         #expect(history.push(APNsID(Self.now)).map(\.at.milliseconds) == [Self.now])
     }
 
-    @Test("Too many bytes: the oldest go, and not more than has to")
+    @Test("Over the size limit the oldest rows are removed, and no more than necessary")
     func bytes() throws {
         try self.write([Self.now - 2 * 86_400_000])
         // 100,000 rows of about 130 bytes, one for each second, the last one at the current time.

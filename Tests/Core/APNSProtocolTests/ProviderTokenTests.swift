@@ -47,7 +47,7 @@ struct ProviderTokenTests {
         #expect(text.utf8.prefix(token.signedCount).elementsEqual(text.utf8.prefix(text.utf8.count - 87)))
     }
 
-    @Test("Both alphabets are taken, with padding and without")
+    @Test("Both alphabets are accepted, with padding and without")
     func alphabets() throws {
         // The base64 form contains both characters in which the alphabets differ, and ends with padding.
         let head = #"{"alg":"ES256","kid":"ÿþ~?>ÿ","typ":"JWT"}"#
@@ -111,7 +111,7 @@ struct ProviderTokenTests {
         #expect(self.reason(Self.text(Self.head, #"{"iss":"T","iat":1,"kid":"K","exp":0}"#)) == nil)
     }
 
-    @Test("A token is good for an hour, and an hour before it was made")
+    @Test("A token is valid for an hour after its time of issue, and for an hour before it")
     func age() throws {
         let token = try #require(self.token(Self.text()))
         let made: Int64 = 1_700_000_000_000
@@ -123,7 +123,7 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "The scheme is taken in any case; without a token in it, it is MissingProviderToken",
+        "The scheme is accepted in any case; without a token in it, it is MissingProviderToken",
         arguments: [
             ("bearer a.b.c", "a.b.c"), ("Bearer a", "a"), ("BEARER   a ", "a"), ("bearer", nil), ("bearer ", nil),
             ("bearer    ", nil), ("bEaReR a.b", "a.b"), ("bear\u{12}r a", nil), ("\"earer a", nil),

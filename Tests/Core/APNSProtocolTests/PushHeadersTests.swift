@@ -105,7 +105,7 @@ struct PushHeadersTests {
         }
     }
 
-    @Test("Every push type of Apple's table is taken")
+    @Test("Every push type of Apple's table is accepted")
     func types() throws {
         let names = [
             "alert", "background", "location", "voip", "complication", "fileprovider", "mdm", "liveactivity",

@@ -90,7 +90,7 @@ struct PushPayloadTests {
         [UInt8](("{\"a\":\"" + String(repeating: "x", count: count - 8) + "\"}").utf8)
     }
 
-    @Test("4096 bytes are taken, one more is too large", arguments: PushType.allCases.map(Optional.some) + [nil])
+    @Test("4096 bytes are accepted, one more is too large", arguments: PushType.allCases.map(Optional.some) + [nil])
     func bounds(type: PushType?) {
         var push = PushFixture()
         if let type { push.set("apns-push-type", type.name.description) } else { push.remove("apns-push-type") }

@@ -44,7 +44,7 @@ struct BoundTests {
         #expect(rig.push(6) == nil)
     }
 
-    @Test("Pushes that wait take up so much memory; one more is refused and changes nothing, and an end makes room")
+    @Test("Pending pushes use limited memory; one more is refused without effect, and an end frees memory")
     func memory() throws {
         let rig = self.rig { $0.pendingBytesMax = 2 * Self.pushBytes }
         #expect(rig.push(1) != nil)

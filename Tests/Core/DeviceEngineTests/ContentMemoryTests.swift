@@ -53,7 +53,7 @@ struct ContentMemoryTests {
         (.max / 2, true, .max, .max, nil),
     ]
 
-    @Test("There is room up to both bounds, and none beyond", arguments: Self.refusals.indices)
+    @Test("Content is accepted up to both limits, and not beyond", arguments: Self.refusals.indices)
     func refusal(index: Int) {
         let row = Self.refusals[index]
         var memory = ContentMemory()

@@ -107,7 +107,7 @@ struct DueIndexTests {
         #expect(out == moments.sorted())
     }
 
-    @Test("Nothing is due before its moment, and at it it is")
+    @Test("A device is due exactly at its time, and not before")
     func atMoment() {
         var index = DueIndex()
         index.set(DeviceIndex(rawValue: 3), to: Instant(milliseconds: 10))

@@ -108,7 +108,7 @@ struct TaskVerbTests {
         #expect(self.rig.isConserved)
     }
 
-    @Test("Limits count requests and bytes of a topic and of all; what takes another's place needs no room")
+    @Test("Limits count requests and bytes of a topic and of all; a replacement needs no additional space")
     func limits() throws {
         var configuration = EngineRig.permitting()
         configuration.taskRequestsMax = 3

@@ -74,7 +74,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A mark that a loss of power tore in its first place is read in another",
+        "A mark that a power loss tore in its first copy is read from another",
         arguments: [14, 30, 38, 46, 63]
     )
     func tornMark(offset: Int) throws {
@@ -121,7 +121,7 @@ struct DamageTests {
         #expect(try folder.refusal() == nil)
     }
 
-    @Test("Whichever bytes of the file are changed, it is refused or holds what it held", arguments: 0..<4)
+    @Test("A file with any changed bytes is refused or has its full content", arguments: 0..<4)
     func changedBytes(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try Self.folder()

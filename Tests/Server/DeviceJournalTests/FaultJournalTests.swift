@@ -178,7 +178,7 @@ struct FaultStoreTests {
         }
     }
 
-    @Test("A promise that is broken is seen")
+    @Test("A broken promise is detected")
     func brokenPromises() {
         var promises = FaultPromises()
         promises.committed([RecordKey(.clock): [1], RecordKey(.device, 1): [2]])

@@ -20,7 +20,7 @@ struct FileWatchTests {
         ),
     ]
 
-    @Test("Taken away, cut or replaced while it runs, they fail the store by name", arguments: changes.indices)
+    @Test("A file that is removed, cut or replaced at run time fails the store by name", arguments: changes.indices)
     func takenAway(index: Int) throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()

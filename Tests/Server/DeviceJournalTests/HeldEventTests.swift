@@ -96,7 +96,7 @@ struct HeldEventTests {
         #expect(rig.bytes < 10_000)
     }
 
-    @Test("While the history takes nothing, the journal keeps so much and no more, and says what it gave up")
+    @Test("While the history accepts nothing, the journal keeps a limited amount, and reports what it dropped")
     func bound() throws {
         var rig = try Rig(heldBytesMax: 20_000)
         for _ in 0..<1000 { try rig.commit(events: 3) }

@@ -34,7 +34,7 @@ struct LogDamageTests {
         return copy
     }
 
-    @Test("Whichever bytes of a log are changed, it is refused by name, or nothing is missing", arguments: 0..<3)
+    @Test("A log with any changed bytes is refused by name, or nothing is missing", arguments: 0..<3)
     func changedByte(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try Self.folder()

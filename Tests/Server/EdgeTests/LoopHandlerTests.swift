@@ -56,7 +56,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
+    @Test("A valid push is answered with its id, and an invalid one with APNs' reason")
     func pushes() throws {
         let loop = try ServedLoop()
         let id = "7B3C8A1E-0000-4000-8000-123456789ABC"
@@ -145,7 +145,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("A body is taken up to its operation's bound, several at a time on one connection")
+    @Test("A body is accepted up to its operation's limit, several at a time on one connection")
     func bodies() throws {
         let loop = try ServedLoop()
         let large = [UInt8](repeating: UInt8(ascii: " "), count: 5_000)
@@ -347,7 +347,7 @@ struct LoopHandlerTests {
 
     // MARK: Shutdown
 
-    @Test("A shutdown ends what carries no wake, and takes results until the last connection has gone")
+    @Test("A shutdown ends connections without a wake, and accepts results until the last one has gone")
     func shutdown() throws {
         let loop = try ServedLoop()
         let stream = try loop.open("\(Self.wakes)?slots=1")

@@ -14,7 +14,7 @@ struct OpenAPIDocumentTests {
         #expect(document.count > 30)
     }
 
-    @Test("A policy has each parameter by its name, and no other")
+    @Test("The policy has exactly the parameters of the code, by name")
     func policy() throws {
         let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
         let document = try JSONReader.read(try #require(served.text))
@@ -66,7 +66,7 @@ struct OpenAPIDocumentTests {
         return try JSONReader.read(try #require(served.text))
     }
 
-    @Test("An operation that is missing on either side, or is another there, is named")
+    @Test("An operation that is missing on one side, or differs, is named")
     func disagreement() throws {
         let text =
             #"{"paths": {"/one": {"get": {"operationId": "one", "tags": ["operator"], "responses": {"200": {}}}}, "#

@@ -99,7 +99,7 @@ struct SubscriptionQueryTests {
         }
     }
 
-    @Test("Without a query it is one slot for pushes alone")
+    @Test("An empty query means one slot for pushes only")
     func defaults() throws {
         let request = try self.request("")
         #expect(request.slots == 1 && request.takesPushes && !request.takesTasks && !request.reportsConditions)
@@ -119,7 +119,7 @@ struct SubscriptionQueryTests {
         #expect(try self.request("push=0&conditions=1").takesTasks == false)
     }
 
-    @Test("The same name twice is refused as such")
+    @Test("A repeated name is refused as repeated")
     func duplicates() {
         #expect(self.refusal("task=a&task=b&task=a") == "DuplicateTask")
         #expect(self.refusal("session=a&session=a") == "DuplicateTask")
@@ -138,7 +138,7 @@ struct SubscriptionQueryTests {
         #expect(self.refusal(query) == "BadQuery")
     }
 
-    @Test("Tasks and sessions may be 64 each, resources eight")
+    @Test("A query may name up to 64 tasks, 64 sessions and eight resources")
     func bounds() {
         func query(_ parameter: String, _ count: Int) -> String {
             (0..<count).map { "\(parameter)=n\($0)" }.joined(separator: "&")

@@ -233,7 +233,7 @@ struct TaskOperationTests {
         }
     }
 
-    @Test("Progress is two counts, and texts if need be")
+    @Test("Progress consists of two counts and optional texts")
     func progress() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func served(_ body: String) -> OperationDesk.Served {
@@ -252,7 +252,7 @@ struct TaskOperationTests {
         for body in bad { #expect(served(body).refusal == "400 BadProgress", "\(body)") }
     }
 
-    @Test("Progress as workers write it means what it means in any other layout")
+    @Test("Progress in the layout of workers is read like progress in any other layout")
     func progressLayouts() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func meaning(_ body: String) -> String {

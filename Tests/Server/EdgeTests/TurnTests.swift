@@ -148,7 +148,7 @@ struct PushRoomTests {
         }
     }
 
-    @Test("There is all the room, but for a second after each push of a quiet topic")
+    @Test("The full limit applies, except for a second after each push of a quiet topic")
     func second() {
         var room = PushRoom(most: 512)
         #expect(room.count(now: 0) == 512)
@@ -174,7 +174,7 @@ struct PushRoomTests {
     }
 
     @Test(
-        "After 256 pauses with more room the least is tried again, however long they were",
+        "After 256 pauses above the least limit the least one is tried again, however long they were",
         arguments: [PushRoomTests.short, PushRoomTests.long]
     )
     func leastAgain(length: Int64) {

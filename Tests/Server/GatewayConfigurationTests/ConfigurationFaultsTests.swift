@@ -66,7 +66,7 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key) == ["providerKeys"])
     }
 
-    @Test("Authorities of client certificates let providers come from other machines, too")
+    @Test("Authorities of client certificates allow providers on other machines, too")
     func certificatesAfar() throws {
         let authority = try TestAuthority()
         var configuration = self.local()
@@ -97,7 +97,7 @@ struct ConfigurationFaultsTests {
     }
 
     @Test(
-        "Loopback and sockets of this machine are taken",
+        "Loopback and sockets of this machine are accepted",
         arguments: [
             "127.0.0.1:1", "127.1.2.3:0", "localhost:1", "[::1]:1", "unix:/tmp/x",
         ]

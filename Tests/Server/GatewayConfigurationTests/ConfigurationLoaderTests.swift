@@ -51,7 +51,7 @@ struct ConfigurationLoaderTests {
         )
     }
 
-    @Test("JSON5 is taken: comments, bare keys, single quotes, trailing commas")
+    @Test("JSON5 is accepted: comments, bare keys, single quotes, trailing commas")
     func json5() throws {
         let configuration = try self.load(
             """

@@ -89,7 +89,7 @@ struct ConfigurationTransitionTests {
         #expect(changed[2].old == .number(.init(5)) && changed[2].new == .number(.init(6)))
     }
 
-    @Test("A webhook that comes, changes or goes is found; of its URL no more is shown than where it leads")
+    @Test("An added, changed or removed webhook is found; only the destination of its URL is shown")
     func webhooks() throws {
         let none = GatewayConfiguration()
         let one = try self.load("topics.a.webhook={url: 'https://example.com/x?key=1', secretFile: '/s'}")

@@ -117,7 +117,7 @@ struct DatabaseAddressTests {
         #expect(try self.load("store=\(text)", "databaseInsecure=true").databaseFaults().isEmpty)
     }
 
-    @Test("Another database waits for a restart, and the reload says from which to which")
+    @Test("A changed database waits for a restart, and the reload shows both addresses")
     func reload() throws {
         let old = try self.load("store=postgresql://localhost/a", "databaseConnections=4")
         let new = try self.load("store=postgresql://localhost/b", "databaseConnections=8")
@@ -135,7 +135,7 @@ struct InheritedSocketTests {
         InheritedSocket(descriptor: 3, name: name, address: address)
     }
 
-    @Test("A listener with sockets stands where they do; one without stands where it was configured")
+    @Test("A listener with passed sockets uses their addresses, and one without uses the configured address")
     func adopted() throws {
         var configuration = GatewayConfiguration()
         configuration.plain = ListenSetting("127.0.0.1:2198")
@@ -161,7 +161,7 @@ struct InheritedSocketTests {
         #expect(configuration.edge == GatewayConfiguration().edge)
     }
 
-    @Test("A socket that others reach is held to what an address in the configuration is held to")
+    @Test("A passed socket that others can reach must follow the rules of a configured address")
     func exposed() throws {
         var configuration = GatewayConfiguration()
         configuration.edge = .off

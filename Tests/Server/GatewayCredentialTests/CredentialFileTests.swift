@@ -180,7 +180,7 @@ struct BearerTokenTests {
         #expect(BearerToken(text: try token.text(signedWith: try self.key(1)), signedWith: try self.key(2)) == nil)
     }
 
-    @Test("No character of a token can be another, be missing, or come twice")
+    @Test("A token with a changed, missing or repeated character is invalid")
     func mutations() throws {
         let key = try self.key(1)
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)

@@ -87,7 +87,7 @@ struct EngineRestartTests {
         #expect(try third.lastWake() != wake)
     }
 
-    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...3)
+    @Test("A store that cannot be read or written ends the start with its cause", arguments: 0...3)
     func startFails(operation: Int) {
         let store = SimulatedStore()
         store.failOperation(operation)

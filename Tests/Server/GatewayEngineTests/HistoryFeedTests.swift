@@ -127,7 +127,7 @@ struct HistoryFeedTests {
         #expect(rig.feed.takeDropped() == 0)
     }
 
-    @Test("The journal lets go of events that are durable in the history, and of no others")
+    @Test("The journal drops only events that are durable in the history")
     func held() throws {
         let rig = try Rig(Folder())
         rig.feed.take(try rig.commit(5, device: 1))
@@ -385,7 +385,7 @@ struct EngineHistoryTests {
         #expect(try rig.ask(7) { $0.explain(7, other) }.recent.map { $0[0] } == ["push", "registered"])
     }
 
-    @Test("At most 32 things are shown")
+    @Test("At most 32 events are shown")
     func count() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

@@ -155,7 +155,7 @@ struct MetricsTests {
         #expect(reading["wakegate_pushes_accepted_total"] == 1)
     }
 
-    @Test("No device token and no apns-id is in it")
+    @Test("Metrics contain no device token and no apns-id")
     func secrets() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

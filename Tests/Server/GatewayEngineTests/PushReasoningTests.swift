@@ -166,7 +166,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "Nothing is pending, and the next push may launch at once.")
     }
 
-    @Test("A webhook that takes no wake says so of a push that would come")
+    @Test("A webhook without a free slot is named as the reason")
     func webhook() {
         let rig = self.rig(hasWorker: false)
         rig.subscribe(1)

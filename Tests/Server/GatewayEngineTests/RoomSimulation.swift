@@ -397,7 +397,7 @@ struct RoomSimulationTests {
         #expect(coverage.missing.isEmpty, "what never happened proves nothing")
     }
 
-    @Test("Where nothing fails, nothing is lost but by a death")
+    @Test("Without failures, only a death loses anything")
     func quiet() {
         for seed in 1...(6 as UInt64) {
             let simulation = RoomSimulation(seed: seed, on: MemoryMedium(), faultsEvery: 0)

@@ -140,7 +140,7 @@ struct KeptKeysTests {
         #expect(last.keys.map(\.keyID) == ["B"])
     }
 
-    @Test("A key whose file is gone is not good, and neither is one that never was")
+    @Test("A key whose file was removed, or never was valid, is invalid")
     func gone() throws {
         var kept = KeptKeys()
         _ = kept.read(try self.folder.read(), now: 0)

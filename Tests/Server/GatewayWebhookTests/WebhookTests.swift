@@ -25,7 +25,7 @@ struct WebhookVerdictTests {
         #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
     }
 
-    @Test("204 is new data, and 202 a promise")
+    @Test("204 means new data, and 202 a later result")
     func short() {
         #expect(Self.verdict(204) == .result(.push(.newData)))
         #expect(Self.verdict(202) == .accepted)
@@ -77,7 +77,7 @@ struct WebhookVerdictTests {
         #expect(Self.verdict(302) == .refused(cause: redirect))
     }
 
-    @Test("A webhook that asks for rest has not taken the wake", arguments: [429, 503])
+    @Test("A webhook that asks for a pause has not accepted the wake", arguments: [429, 503])
     func rest(status: Int) {
         let cause = "it answered \(status) and asked for 7 s of rest"
         #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
@@ -206,7 +206,7 @@ struct WebhookBreakerTests {
         }
     }
 
-    @Test("Failures in a row begin a rest, and a success between them starts the count again")
+    @Test("Consecutive failures start a rest, and a success in between restarts the count")
     func opens() {
         var rig = Rig()
         for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
@@ -222,7 +222,7 @@ struct WebhookBreakerTests {
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax)
     }
 
-    @Test("A probe that succeeds closes it, as if nothing had been")
+    @Test("A successful probe closes the breaker completely")
     func recovers() throws {
         var rig = Rig()
         rig.open()
@@ -238,7 +238,7 @@ struct WebhookBreakerTests {
         #expect(until - rig.now <= WebhookBreaker.firstRest)
     }
 
-    @Test("Each rest that did not help doubles the next, to a bound, and is spread over its upper half")
+    @Test("Each unsuccessful rest doubles the next, up to a limit, and is randomized over its upper half")
     func backsOff() throws {
         var rig = Rig()
         rig.open()

@@ -37,7 +37,7 @@ struct HTTPClientTests {
         #expect(echo.headers["expect"] == nil)
     }
 
-    @Test("An answer that is an error is an answer")
+    @Test("An error status is an answer, not a failure")
     func status() throws {
         let server = try ScriptedServer()
         let response = try HTTPClient().perform(HTTPRequest("GET", server.url("/teapot")))
@@ -175,7 +175,7 @@ struct HTTPClientTests {
         #expect(try client.perform(request).status == 200)
     }
 
-    @Test("A connection that another request made is judged again before it is used")
+    @Test("The address of a reused connection is checked again")
     func refusedConnection() throws {
         let server = try ScriptedServer()
         let client = try HTTPClient()
@@ -207,7 +207,7 @@ struct HTTPClientTests {
     }
 
     @Test(
-        "A rest that a server asks for is read in both forms, and one that is over is a rest of 0 seconds",
+        "retry-after is read in both forms, and a past time counts as 0 seconds",
         arguments: [
             (["7"], 7), (["0"], 0), (["99999999999999999999"], .max), (["-1"], nil), (["1.5"], nil), ([""], nil),
             (["soon"], nil), ([], nil), (["Fri, 27 Nov 2026 08:00:30 GMT"], 30), (["Fri, 27 Nov 2026 07:00:00 GMT"], 0),
@@ -306,7 +306,7 @@ struct HTTPBodyTests {
         #expect(sink.noted.withLock { $0.bytes } < 100_000)
     }
 
-    @Test("A server that is silent for longer than it may is left")
+    @Test("A server that is silent for too long is given up")
     func silence() throws {
         let server = try ScriptedServer()
         var request = Self.request("/silent", server, Sink())

@@ -19,7 +19,7 @@ struct HTTPThreadTests {
         for number in 0..<30 { #expect(texts[number]?.contains("\"path\": \"/\(number)\"") == true) }
     }
 
-    @Test("A task that is cancelled waits no longer, for an answer or for a moment")
+    @Test("A cancelled task stops waiting, for an answer or for a time")
     func cancelled() async throws {
         let server = try ScriptedServer()
         let thread = try HTTPThread.shared()
@@ -121,7 +121,7 @@ struct HTTPThreadTests {
     }
 }
 
-@Suite("Moments of many things")
+@Suite("Times of many items")
 struct MomentHeapTests {
     @Test("The earliest time is always first, whatever changes", arguments: 0..<20)
     func order(seed: UInt64) {

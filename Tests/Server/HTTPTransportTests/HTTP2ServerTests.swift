@@ -31,7 +31,7 @@ struct HTTP2ServerTests {
         #expect(data.payload == [1, 2, 3])
     }
 
-    @Test("A body of exactly its limit is taken")
+    @Test("A body of exactly its limit is accepted")
     func bodyAtLimit() throws {
         let server = try TestServer()
         let peer = try server.peer()

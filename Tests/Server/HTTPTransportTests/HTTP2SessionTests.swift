@@ -92,7 +92,7 @@ struct HTTP2SessionTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    @Test("A client that resets each stream once it has its answer is not taken for a flood")
+    @Test("A client that resets each stream after its answer does not count as a flood")
     func resetsAfterAnswers() {
         var limits = TransportLimits()
         limits.controlFramesBurst = 10

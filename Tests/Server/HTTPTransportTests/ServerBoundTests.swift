@@ -14,7 +14,7 @@ private final class Folder {
 
 /// Every limit that needs sockets. Below it, nothing happens. Beyond it, the offender is refused, others are served,
 /// and the event is counted.
-@Suite("The bounds of a server", .serialized, .timeLimit(.minutes(15)))
+@Suite("The limits of a server", .serialized, .timeLimit(.minutes(15)))
 struct ServerBoundTests {
     private typealias Peer = ScriptedPeer
 
@@ -24,7 +24,7 @@ struct ServerBoundTests {
         return limits
     }
 
-    @Test("Past the most connections operators still get in, as many as are reserved for them")
+    @Test("At the connection limit operators still get in, up to their reserve")
     func reserved() throws {
         let limits = self.limits { $0.connectionsMax = 2 }
         let server = try TestServer(limits, addresses: ["127.0.0.1:0", "127.0.0.1:0"], reserved: 1)
@@ -143,7 +143,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("An answer that is too much at once ends its connection as well, also with HTTP/1.1")
+    @Test("An answer that is too large at once ends its connection, too, also with HTTP/1.1")
     func queuedAnswer() throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
         let peer = try server.peer(settings: Peer.setting(4, 0))
@@ -202,7 +202,7 @@ struct ServerBoundTests {
         #expect(count == 60 * 300_000)
     }
 
-    @Test("Handshakes, PING and the end of a connection have their time, and those that pass it are counted")
+    @Test("Handshakes, PINGs and closing connections have time limits, and exceeding them is counted")
     func seconds() async throws {
         let limits = self.limits {
             $0.handshakeSeconds = 1
@@ -232,7 +232,7 @@ struct ServerBoundTests {
         #expect(server.isMet(.lingerSeconds, while: served))
     }
 
-    @Test("A socket that takes nothing for too long is ended, and counted, and others are served")
+    @Test("A socket that accepts nothing for too long is closed and counted, and others are served")
     func writeStall() async throws {
         let limits = self.limits {
             $0.writeStallSeconds = 1
@@ -360,7 +360,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
-    @Test("A socket file that took the place of the server's own stays")
+    @Test("A socket file that replaced the server's own stays")
     func othersFileStays() throws {
         let folder = try Folder()
         let other: Int32
@@ -409,7 +409,7 @@ struct ListenerTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/s")) == Data("mine".utf8))
     }
 
-    @Test("[::] takes IPv4 and IPv6")
+    @Test("[::] accepts IPv4 and IPv6")
     func dualStack() throws {
         let server = try TestServer(addresses: ["[::]:0"])
         let hasIPv6 = FileManager.default.fileExists(atPath: "/proc/net/if_inet6")
@@ -435,7 +435,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("A list with an address that cannot be had binds none of them")
+    @Test("If one address of a list cannot be bound, none of them is")
     func allOrNothing() throws {
         let folder = try Folder()
         let taken = try TestServer()

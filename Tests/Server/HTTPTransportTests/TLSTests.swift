@@ -136,7 +136,7 @@ struct TLSTests {
         return output
     }
 
-    @Test("New keys of TLS 1.3 come out of the budget of frames that carry no request", arguments: [0, 1])
+    @Test("Key updates of TLS 1.3 use the budget of frames without a request", arguments: [0, 1])
     func keyUpdates(kind: Int) throws {
         let certificates = try Certificates()
         var limits = TransportLimits()
@@ -153,7 +153,7 @@ struct TLSTests {
         try self.expectServed(server, certificates.folder)
     }
 
-    @Test("TLS 1.2 is not negotiated again")
+    @Test("TLS 1.2 is not renegotiated")
     func renegotiation() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -327,7 +327,7 @@ struct ClientTrustTests {
         return try ClientTrust(authorities: (pem, "ca.pem"), revocations: revocations.map { (Array($0), "crl.pem") })
     }
 
-    @Test("A certificate is good from its first moment to its last, when an authority has signed it for clients")
+    @Test("A certificate signed by an authority for clients is valid from its first to its last second")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
         let stranger = try TestAuthority("Another Authority")
@@ -395,7 +395,7 @@ struct ClientTrustTests {
         #expect(trust.fault(of: certificate) == "certificate revoked")
     }
 
-    @Test("Files that hold something else, or a stranger's list, are named")
+    @Test("Files with other content, or with the list of an unknown authority, are named")
     func files() throws {
         let own = try TestAuthority()
         let pem = try self.bytes(own.certificate)

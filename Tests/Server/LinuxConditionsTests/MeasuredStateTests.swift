@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Batteries and chargers become a charge and whether it goes down")
 struct PowerStateTests {
-    @Test("A machine without a battery is as good as full, and on the mains")
+    @Test("A machine without a battery counts as full and charging")
     func none() {
         #expect(PowerState([]) == PowerState([Self.supply("Mains", isOnline: true)]))
         #expect(PowerState([]).batteryPercent == 100)

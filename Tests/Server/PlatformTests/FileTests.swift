@@ -76,7 +76,7 @@ struct FileTests {
         #expect(MappedFile(path)?.withView { $0.count } == nil, "there is nothing to map of an empty file")
     }
 
-    @Test("A write that a full disk does not take is an error")
+    @Test("A write to a full disk is an error")
     func fullDisk() throws {
         let file = try OpenFile("/dev/full", O_WRONLY | O_CLOEXEC)
         let text: [UInt8] = [1, 2, 3]
@@ -196,7 +196,7 @@ struct FileTests {
 
 @Suite("Descriptors", .timeLimit(.minutes(15)))
 struct DescriptorTests {
-    @Test("A pipe is readable once something is in it, and what was written is read")
+    @Test("A pipe is readable once it has data, and the written data is read")
     func waiting() throws {
         let pipe = try TestPipe()
         #expect(!Descriptor.wait(for: pipe.reading, .readable, milliseconds: 0))

@@ -142,7 +142,7 @@ struct MailboxTests {
         }
     }
 
-    @Test("A thread that rests is woken by what is urgent alone, and takes what was collected with it")
+    @Test("A delayed thread is woken only by urgent work, and takes the collected work with it")
     func resting() throws {
         let worker = Worker()
         try worker.start(resting: 600_000)

@@ -26,7 +26,7 @@ struct SystemClockTests {
     }
 }
 
-@Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
+@Suite("Locks and condition waits", .timeLimit(.minutes(15)))
 struct MonitorTests {
     /// A count that is `@unchecked Sendable`: `monitor` guards it.
     private final class Counter: @unchecked Sendable {
@@ -167,7 +167,7 @@ struct RandomBitsTests {
 
 @Suite("Comparisons of long bytes", .timeLimit(.minutes(15)))
 struct LongComparisonTests {
-    @Test("Bytes are equal when there are as many and none differs, wherever they lie")
+    @Test("Bytes are equal if their counts and values are equal, at any address")
     func equal() {
         for count in Array(0...40) + [255, 256, 257, 1000] {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }

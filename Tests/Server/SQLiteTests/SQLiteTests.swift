@@ -173,7 +173,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    @Test("A full disk refuses what needs room, and nothing else")
+    @Test("A full disk refuses only writes that need space")
     func fullDisk() throws {
         let disk = SimulatedDisk()
         let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
@@ -242,7 +242,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 120)
     }
 
-    @Test("A plan counts operations, and meets its fault once or from then on")
+    @Test("A planned fault occurs at its operation, once or from then on")
     func plans() throws {
         let counts = (0..<2).map { _ in
             let disk = SimulatedDisk(seed: 5)

@@ -28,7 +28,7 @@ struct ClusterSizeTests {
         #expect(self.size(900_000, 10).launches == 10)
     }
 
-    @Test("More of anything never takes less of anything", arguments: [1e5, 1e6, 1e7, 1e8])
+    @Test("A larger load never needs fewer resources", arguments: [1e5, 1e6, 1e7, 1e8])
     func growth(devices: Double) {
         let less = self.size(devices, 2000, payload: 100, history: 1)
         for more in [
@@ -89,7 +89,7 @@ struct ClusterSizeTests {
     }
 
     @Test(
-        "Thousands stand apart",
+        "Thousands are separated",
         arguments: [(0.0, "0"), (999, "999"), (1000, "1,000"), (100_000_000, "100,000,000")]
     )
     func counts(number: Double, text: String) {

@@ -67,7 +67,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A list that cannot be narrowed so says it",
+        "A filter that does not apply, or is invalid, is refused",
         arguments: [
             ("ab --topic t", "--topic is for all devices, and DEVICE has one topic; leave it out"),
             ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE unchanged; leave --state out"),

@@ -146,7 +146,7 @@ struct TaskWaitTests {
         #expect(waiting.take(try self.device(nil, recent: [])) == .gone)
     }
 
-    @Test("Other tasks, and other kinds of its identifier, are no matter")
+    @Test("Other tasks, and other kinds with the same identifier, are ignored")
     func others() throws {
         var wait = TaskWait("a")
         let others =

@@ -282,7 +282,7 @@ extension Array {
     }
 }
 
-@Suite("A room in a simulated world", .timeLimit(.minutes(15)))
+@Suite("Simulation of the transfer agent", .timeLimit(.minutes(15)))
 struct RoomSimulationTests {
     private static let seeds: [UInt64] = {
         let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap { UInt64($0) }

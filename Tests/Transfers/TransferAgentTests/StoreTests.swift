@@ -28,7 +28,7 @@ struct StoreTests {
         )
     }
 
-    @Test("A transfer with all that is known of it, after another has opened the file")
+    @Test("A transfer is restored with all its data")
     func transfers() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         var spec = TransferSpec(url: "https://u:p@h/ä?\"q\"")

@@ -51,7 +51,7 @@ struct ClusterSimulationTests {
         #expect(Set(DatabaseLog.Event.allCases).subtracting(happened).isEmpty)
     }
 
-    @Test("Where nothing fails, everybody is answered, and nothing is lost but by its worker")
+    @Test("Without failures every request is answered, and only workers lose wakes")
     func quiet() {
         for seed in 1...(10 as UInt64) {
             let simulation = ClusterSimulation(seed: seed, failsEvery: 0, make: Self.make)

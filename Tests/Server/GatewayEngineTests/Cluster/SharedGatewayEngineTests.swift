@@ -54,7 +54,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("Where more waits than one claim takes, several are open, and every free slot gets what has waited longest")
+    @Test("If more work waits than fits one claim, several are open, and free slots get the longest-waiting work")
     func claimsAtOnce() throws {
         let rig = GatewaysRig()
         let devices = 1100
@@ -148,7 +148,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.counts[.insertConflict] == 1)
     }
 
-    @Test("While commits stay unconfirmed no more pushes are taken, until one is")
+    @Test("While commits stay unconfirmed no more pushes are accepted, until one is confirmed")
     func unconfirmed() throws {
         let rig = GatewaysRig(count: 1)
         rig.ask(0) { $0.register(1, 1) }

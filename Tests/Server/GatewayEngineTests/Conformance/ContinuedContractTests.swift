@@ -176,7 +176,7 @@ struct ContinuedContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    @Test("An advance alone moves the deadline: a report of as much, or less, does not", arguments: EngineKind.all)
+    @Test("Only an advance moves the deadline: an equal or lower report does not", arguments: EngineKind.all)
     func advance(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -279,7 +279,7 @@ struct ContinuedContractTests {
 @Suite("The contract of an engine: finished transfers of sessions", .timeLimit(.minutes(15)))
 struct SessionContractTests {
     @Test(
-        "A session's wake stands for what finished until it launched, and is retried as a push",
+        "A session's wake covers the transfers that finished before its launch, and is retried like a push",
         arguments: EngineKind.all
     )
     func counts(kind: EngineKind) throws {

@@ -259,7 +259,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "Progress is answered before it is durable, and is so within a second of its telling",
+        "Progress is answered before it is durable, and is durable within a second",
         arguments: EngineKind.keepingAlone
     )
     func lazyProgress(kind: EngineKind) throws {

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: an operation that does not exist", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: an additional operation", .timeLimit(.minutes(15)))
 struct MadeUpOperationContractTests {
     /// The only declaration that a new operation needs, apart from its entry in `openapi.json`. It changes whether a
     /// device is charging, and answers with the previous state.

@@ -40,7 +40,7 @@ struct PushContractTests {
         for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
     }
 
-    @Test("Nothing is heard of a push or its wake before both are durable", arguments: EngineKind.onCommand)
+    @Test("A push is answered and its wake sent only after both are durable", arguments: EngineKind.onCommand)
     func afterCommit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -125,7 +125,7 @@ struct PushContractTests {
         #expect(books.launched == 2)
     }
 
-    @Test("Now or never: with a free slot it launches, without one it is over", arguments: EngineKind.all)
+    @Test("A now-or-never push launches with a free slot, and is discarded without one", arguments: EngineKind.all)
     func nowOrNever(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1, expiration: 0) }

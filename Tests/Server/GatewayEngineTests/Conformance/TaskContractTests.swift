@@ -37,7 +37,7 @@ struct TaskContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor && books.launched == 0)
     }
 
-    @Test("A push takes a result alone", arguments: EngineKind.all)
+    @Test("A push accepts only a result", arguments: EngineKind.all)
     func pushResult(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -145,7 +145,7 @@ struct TaskContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    @Test("A bound of the gateway is answered 429, by its name", arguments: EngineKind.all)
+    @Test("A request over a limit of the gateway is answered 429, with the limit's name", arguments: EngineKind.all)
     func bound(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {
             $0.permittedTasks = .all
@@ -225,7 +225,7 @@ struct TaskContractTests {
         #expect(contract.answer(8) == "409 WakeEnded")
     }
 
-    @Test("Progress is of continued tasks alone", arguments: EngineKind.all)
+    @Test("Only continued tasks have progress", arguments: EngineKind.all)
     func noProgress(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {

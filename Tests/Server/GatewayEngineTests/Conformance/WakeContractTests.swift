@@ -77,7 +77,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "Failed, the push is launched again as the policy says, and is over after the last attempt",
+        "A failed push is launched again by the policy, and ends after the last attempt",
         arguments: EngineKind.all
     )
     func retries(kind: EngineKind) throws {
@@ -199,7 +199,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "A worker that gives three wakes back in a row gets no more, and everybody is shown why",
+        "A worker that gives three wakes back in a row gets no more, and all views show the reason",
         arguments: EngineKind.all
     )
     func stalledByReleases(kind: EngineKind) throws {

@@ -100,7 +100,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([other, other]) == [])
     }
 
-    @Test("Every parameter of the policy has a key, and so has what a topic names in another way than all others")
+    @Test("Every parameter of the policy has a key, and so has each setting that a topic overrides")
     func parameters() throws {
         let digests = try self.digests()
         for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }

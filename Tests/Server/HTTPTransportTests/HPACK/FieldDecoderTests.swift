@@ -229,7 +229,7 @@ struct FieldDecoderTests {
         }
     }
 
-    @Test("Another field that is never indexed is not taken for the credential")
+    @Test("Another never-indexed field is not mistaken for the credential")
     func otherSecrets() throws {
         let value = [UInt8](repeating: 0x61, count: 150)
         var reading = Reading()
@@ -312,7 +312,7 @@ struct FieldEncoderTests {
         return fields
     }
 
-    @Test("Every status is the one that was meant", arguments: 200...999)
+    @Test("Every status is encoded correctly", arguments: 200...999)
     func status(status: Int) throws {
         let response = Response()
         response.begin(status: status)

@@ -4,7 +4,7 @@ import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP1Tests {
-    @Test("A method that begins like HTTP/2's preface is not taken for it")
+    @Test("A method that begins like HTTP/2's preface is not mistaken for it")
     func methodLikePreface() throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
