@@ -42,7 +42,7 @@ struct EventLogTests {
         let loop = LoopMailbox()
         loop.attach {}
         HistoryQuestion(
-            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics),
+            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics()),
             subject: subject,
             key: EngineRig.historyKey,
             offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),

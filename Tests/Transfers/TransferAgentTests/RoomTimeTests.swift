@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 import Testing
 import TransferAgent
 import WakeGateTestKit

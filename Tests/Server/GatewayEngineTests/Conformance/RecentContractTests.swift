@@ -82,4 +82,23 @@ struct RecentContractTests {
         #expect(self.coalesced(contract, 400, since: 0) == ["0", "0", "0"])
         #expect(contract.member(400, "pushes", "coalesced") == "5")
     }
+
+    @Test("Of the topics beyond the limit the counts begin with their last sample", arguments: EngineKind.all)
+    func manyTopics(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.pass(seconds: 1)
+        let start = contract.wall
+        for topic in 0...RecentCounts.topicsMax {
+            contract.ask { $0.push(1000 + topic, 1 + topic, topic: topic) }
+        }
+        contract.pass(seconds: 60)
+        contract.ask {
+            $0.statistics(1, topic: 0)
+            $0.statistics(2, topic: RecentCounts.topicsMax)
+        }
+        #expect(contract.member(1, "recent", "hour", "accepted") == "1")
+        #expect(contract.member(1, "recent", "hour", "since") <= WallTime.text(start))
+        #expect(contract.member(2, "recent", "hour", "accepted") == "0")
+        #expect(contract.member(2, "recent", "hour", "since") > WallTime.text(start))
+    }
 }

@@ -48,11 +48,11 @@ struct PeriodCounts: Sendable {
 ///
 /// Samples are taken of topics whose counters have changed, so that a topic at rest costs nothing. They are lost at a
 /// restart, and the periods begin with it.
-struct RecentCounts {
+package struct RecentCounts {
     static let hour: Int64 = 3_600_000
     static let day: Int64 = 86_400_000
     /// The most topics that have several samples. What others count is known from their last sample on.
-    static let topicsMax = 256
+    package static let topicsMax = 256
     private static let (fine, coarse): (Int64, Int64) = (60_000, 900_000)
     /// Two hours of minutes, and a day of quarters.
     private static let samplesMax = 220
