@@ -31,7 +31,7 @@ struct CredentialBoundTests {
         let stats = try gateway.ask(.admin, "GET", "/v1/stats")
         #expect(stats.integer("limits", "connectionsPerCredentialMax") == 2)
         worker.process.send(SIGKILL)
-        try gateway.eventually("room for another connection") {
+        try gateway.eventually("a free place for another connection") {
             try gateway.ask(.edge, "GET", path, token: token).reason == "BadQuery"
         }
     }
@@ -82,7 +82,7 @@ struct CredentialBoundTests {
         #expect(try third.line() == "answer 200")
         #expect(try gateway.stats().integer("limits", "connectionsPerCredentialMax") == 1)
         first.send(SIGKILL)
-        try gateway.eventually("room for another connection") {
+        try gateway.eventually("a free place for another connection") {
             let next = try connection(certificate, self.devices[0])
             #expect(try next.line() == "settings")
             return try next.line() == "answer 200"

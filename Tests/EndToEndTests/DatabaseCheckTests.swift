@@ -260,7 +260,7 @@ struct FailoverTests {
         for gateway in gateways {
             try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
             #expect(gateway.process.errors.contains("storeDetached"))
-            try gateway.eventually("everybody's pushes") {
+            try gateway.eventually("the pushes of all gateways") {
                 try gateway.stats().integer("pushes", "accepted") == acknowledged.count
             }
             for name in acknowledged { #expect(try gateway.admin("/v1/pushes/\(name)").status == 200, "\(name)") }

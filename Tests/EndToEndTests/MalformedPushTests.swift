@@ -99,7 +99,7 @@ struct MalformedPushTests {
             reason: "BadDryRun"
         ),
         Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
-        Case(testDescription: "what is not JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "invalid JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
         Case(testDescription: "JSON that is not an object", body: "[1]", status: 400, reason: "PayloadEmpty"),
         Case(
             testDescription: "4097 bytes",

@@ -131,7 +131,7 @@ struct PauseTests {
         #expect(list.contains("\(self.topic)  2        1        2        0          paused"), "\(list)")
         #expect(try second.stats().integer("wakes", "launched") == 0)
         #expect(try second.wakegate("device", "launch", self.other).status == 0)
-        #expect(try next.line() == self.other, "a person launches what is paused")
+        #expect(try next.line() == self.other, "an operator launches a paused push")
         try second.eventually("its result") { try second.stats().integer("pushes", "completed") == 1 }
         #expect(try second.stats().integer("wakes", "launched") == 1)
         #expect(try second.wakegate("topic", "resume", self.topic).status == 0)

@@ -230,7 +230,7 @@ struct RouteClientTests {
                 let ended = try ChildProcess.run("curl", gateway.curlOptions + ["-I", version, origin + path])
                 #expect(ended.status == 0, "\(origin)\(path): \(ended.errors)")
                 #expect(ended.output.hasPrefix(version == "--http1.1" ? "HTTP/1.1 " : "HTTP/2 "), "\(path)")
-                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content behind the head")
+                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content after the head")
             }
         }
     }

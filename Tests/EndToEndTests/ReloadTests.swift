@@ -26,7 +26,7 @@ struct ReloadTests {
         #expect(explained.integer("policyVersion") == 11)
         let after = try self.accepted(gateway)
         #expect(after > pushes)
-        try gateway.served.eventually("pushes behind the last reload") { try self.accepted(gateway) > after + 1000 }
+        try gateway.served.eventually("pushes after the last reload") { try self.accepted(gateway) > after + 1000 }
         try client.stop()
         let outcome = try client.outcome()
         #expect(Set(outcome.statuses.keys) == ["200"], "\(outcome.statuses)")

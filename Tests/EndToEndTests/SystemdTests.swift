@@ -60,7 +60,7 @@ struct SystemdTests {
     func agreement() throws {
         let service = try self.text("wakegate.service")
         let stop = try #require(service.firstMatch(of: #/(?m)^TimeoutStopSec=([0-9]+)$/#).flatMap { Int($0.1) })
-        #expect(stop > 10 + 15, "drainTimeout, and what ServiceNotice adds to it")
+        #expect(stop > 10 + 15, "drainTimeout and the margin of ServiceNotice")
         for line in ["Type=notify", "WatchdogSec=30", "DynamicUser=yes", "StateDirectory=wakegate", "UMask=0077"] {
             #expect(service.contains("\n\(line)\n"))
         }

@@ -335,7 +335,7 @@ struct TransferServiceTests {
         let service = try ManagedService(["--watchdog", "200000"], self.command + listen)
         try service.expectStarvation(withStopped: "agent")
         #expect(try service.end().status == 0)
-        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "what it made itself goes with it")
+        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "its own socket is removed at its end")
     }
 
     @Test("systemd's own activation starts it with the first connection, which is answered")

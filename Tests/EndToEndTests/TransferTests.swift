@@ -514,6 +514,6 @@ final class TransferFaultTests: TransferScene {
             defer { next.send(SIGKILL) }
             return try next.line() == "event: state"
         }
-        #expect(hasRoom, "a follower that left makes no room")
+        #expect(hasRoom, "a place of an ended follower is not free")
     }
 }

@@ -120,7 +120,7 @@ struct WorkerSDKTests {
         try worker.wait(for: "wake")
         worker.process.send(SIGTERM)
         try worker.wait(for: "stopping")
-        try gateway.eventually("a stream that takes nothing") {
+        try gateway.eventually("a stream without free slots") {
             try gateway.instruct(2, #""do":"answer""#).headers["wakegate-held"] == "worker"
         }
         #expect(try gateway.stats().integer("workers", "connected") == 1)

@@ -102,7 +102,7 @@ struct RuleTests {
 
         let back = SourceText(path: "Sources/Server/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
         let found = FolderLayers.violations(in: files + [back], order: order)
-        #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "of a cycle, what points up")
+        #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "in a cycle, the upward reference")
         let root = SourceText(path: "Sources/Server/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
         #expect(FolderLayers.violations(in: files + [root], order: order).map(\.path) == [root.path])
     }

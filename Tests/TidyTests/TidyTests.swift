@@ -17,7 +17,7 @@ struct TidyTests {
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
         #expect(Exceptions.unused(for: all).isEmpty)
-        #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "a module's interface is what tests go by")
+        #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "tests use a module's interface")
         #expect(OneWay.unneeded(for: files).isEmpty)
         #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
@@ -78,7 +78,7 @@ struct TidyTests {
         let files = try Repository.sources()
         #expect(Locks.declared(in: files).count > 30, "the tidy test must see the locks")
         let text = try Repository.text(of: Locks.page)
-        #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see what is taken")
+        #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see taken locks")
         let found =
             try Locks.violations(in: text, files: files)
             + WayOfAPush.missing(in: text, of: Locks.page, files: Repository.committedFiles(), text: Repository.text)

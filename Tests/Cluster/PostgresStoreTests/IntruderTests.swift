@@ -134,7 +134,7 @@ struct IntruderTests {
                 switch notice {
                 case .conditions: return true
                 case .ready, .ended, .answeredLate:
-                    Issue.record("\(notice) is heard")
+                    Issue.record("\(notice) is received")
                     return false
                 }
             }

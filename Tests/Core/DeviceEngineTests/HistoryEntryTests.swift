@@ -57,10 +57,10 @@ struct HistoryEntryTests {
             cut.remove(at: left)
             #expect(Self.entries(cut + rest).map(\.name) == [nil, other], "without part \(left)")
         }
-        #expect(Self.entries(events.dropLast() + rest).map(\.name) == [other], "without what happened")
+        #expect(Self.entries(events.dropLast() + rest).map(\.name) == [other], "without the event")
         #expect(Self.entries(events.dropLast() + [rest[1]]).map(\.name) == [name], "another of the same name")
         let later = HistoryEvent(device: 1, at: Self.at + 1, kind: Self.launch)
-        #expect(Self.entries(events.dropLast() + [later]).map(\.name) == [nil], "a name of another moment")
+        #expect(Self.entries(events.dropLast() + [later]).map(\.name) == [nil], "a name of another time")
         let conditions = HistoryEvent(device: 1, at: Self.at, kind: .conditions)
         #expect(Self.entries(events.dropLast() + [conditions] + rest).map(\.name) == [nil, other])
         let swapped = [events[1], events[0]] + events[2...]

@@ -55,7 +55,7 @@ struct RepeatedPushTests {
             let again = try #require(situation.push(rig))
             #expect(again.disposition == first.disposition)
             #expect(again.eligibleAt == first.eligibleAt && again.held == first.held)
-            #expect(again.wake == nil, "nothing is launched again")
+            #expect(again.wake == nil, "no second launch")
         }
         #expect(rig.engine.totals == before)
         #expect(before.accepted == books.accepted && before.noWake == books.noWake)

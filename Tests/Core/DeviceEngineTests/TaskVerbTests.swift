@@ -67,7 +67,7 @@ struct TaskVerbTests {
         try self.rig.engine.transfersFinished(session: "s", count: 1, id: "0", device: device)
         #expect(self.rig.engine.totals.sessions.finished == 35 && self.rig.isConserved)
         guard case .task(let launched) = try #require(self.rig.launchNext(1)).cause else {
-            Issue.record("a session was to launch")
+            Issue.record("a session should launch")
             return
         }
         #expect(launched.name == "s" && launched.task.transfers == 35)

@@ -125,7 +125,7 @@ struct TopicTableTests {
         #expect([0, 1].map { next.isPaused(Self.topic($0)) } == [false, true] && next.hasChanges == false)
         #expect(next.setPaused(Self.topic(1), false, at: Instant(milliseconds: 7)) == true)
         #expect(next.resumedAt(Self.topic(1)) == Instant(milliseconds: 7))
-        #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
+        #expect(Self.records(&next)[1] == before, "a program without pauses can read it")
     }
 
     @Test("Cancelled pushes are stored only if there are any")

@@ -333,7 +333,7 @@ struct SharedStreamTests {
         self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
         let again = self.rig.dispatcher.freeSlots(Self.topic)
         #expect(again.map(\.count) == [2, 5, 1])
-        #expect(again[2].number != slots[2].number, "who comes later has asked for nothing yet")
+        #expect(again[2].number != slots[2].number, "a later stream has not asked for anything")
         self.rig.dispatcher.wakeBytesPerStreamChanged(to: 0)
         #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         self.rig.dispatcher.wakeBytesPerStreamChanged(to: 100)

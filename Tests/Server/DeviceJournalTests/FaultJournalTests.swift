@@ -69,7 +69,7 @@ struct FaultJournalTests {
         // A full disk only refuses writes that extend a file, and an old log has room.
         #expect(operations > (kind.fault == .noSpace ? 1 : 10))
         let missing = kind.outcomes.filter { counts[$0] == nil }
-        #expect(missing.isEmpty, "what never happened proves nothing")
+        #expect(missing.isEmpty, "cases that never happened prove nothing")
     }
 
     @Test("A start after a failed sync may lose the power at any moment", arguments: [false, true])

@@ -75,7 +75,7 @@ struct HeldEventTests {
         for _ in 0..<20 { try rig.commit() }
         rig = try rig.reopened(durable: 150)
         #expect(rig.found.suffix(70) == Array(151...220))
-        #expect(rig.found.count < 100, "what the history has is dropped")
+        #expect(rig.found.count < 100, "records in the history are dropped")
         rig.retention.advance(to: 220)
         for _ in 0..<20 { try rig.commit(events: 0) }
         #expect(rig.bytes < 10_000)

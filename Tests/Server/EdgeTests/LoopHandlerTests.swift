@@ -270,7 +270,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET \(Self.wakes)?slots=none").status == 400)
         loop.cancel(stream)
         var next: HTTPRequestID?
-        try loop.run("room for another") {
+        try loop.run("a free place for another stream") {
             guard let id = next, let answer = loop.answers[id] else {
                 next = try? loop.open(Self.wakes)
                 return false

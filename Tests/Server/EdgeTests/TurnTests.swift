@@ -81,7 +81,7 @@ struct EngineOutboxTests {
         while !isStepped(256) {}
         while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
         #expect(!isStepped(257), "that many are the thread's")
-        #expect(!isStepped(1, with: .workersAsked), "and what may take longer")
+        #expect(!isStepped(1, with: .workersAsked), "and a longer command")
         #expect(outbox.pushesAtEngine == count)
         mailbox.close()
         thread.join()

@@ -169,7 +169,7 @@ struct EngineStateTests {
         rig.stop()
         #expect(rig.answerCount(100) == 1)
         #expect(rig.store.misuses.isEmpty, "\(rig.store.misuses)")
-        if state.hasFailed { #expect(rig.store.commits == commits, "nothing is committed any more") }
+        if state.hasFailed { #expect(rig.store.commits == commits, "there are no more commits") }
     }
 
     // MARK: Commands

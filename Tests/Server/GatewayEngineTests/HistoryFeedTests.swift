@@ -137,7 +137,7 @@ struct HistoryFeedTests {
         #expect(rig.retention.durableSequence == 1)
         let waiting = try rig.commit(5, device: 2)
         rig.feed.sync()
-        #expect(rig.retention.durableSequence == 1, "what the history was not given stays")
+        #expect(rig.retention.durableSequence == 1, "records that the history lacks stay")
         rig.feed.take(waiting)
         rig.feed.flush()
         rig.feed.sync()

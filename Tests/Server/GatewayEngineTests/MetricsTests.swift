@@ -270,7 +270,7 @@ struct SamplesAndLimitsTests {
         #expect(full.dispatcher.timesStreamWasFull == 1)
         rig.limits.take(from: full.dispatcher)
         let met = rig.limits.met(full.dispatcher).first { $0.name == "wakeBytesPerStreamMax" }
-        #expect(met?.count == 2, "what is gone, and what counts on")
+        #expect(met?.count == 2, "counts of the former and the present dispatcher")
         #expect(rig.limits.all(rig.dispatcher).count > 8)
     }
 }

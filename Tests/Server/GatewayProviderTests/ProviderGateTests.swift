@@ -252,7 +252,7 @@ struct RefusedTokenTests {
         }
         #expect(fixture.gate.verificationCount == 1 + 33)
         let other = try fixture.authorization(age: 5)
-        #expect(fixture.refusal(other, after: 1) == .tooManyProviderTokenUpdates, "not verified, so perhaps good")
+        #expect(fixture.refusal(other, after: 1) == .tooManyProviderTokenUpdates, "not verified, so possibly valid")
         #expect(fixture.refusal(other, after: 2) == nil)
         #expect(fixture.gate.verificationCount == 1 + 34)
         #expect(fixture.refusal(bad[0], connection: 3) == .invalidProviderToken)

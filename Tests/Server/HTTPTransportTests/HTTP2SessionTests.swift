@@ -350,7 +350,7 @@ struct StreamPhaseTests {
         let fixture = place.fixture
         if let told = verb.ask(fixture) { #expect(told == isDone) }
         let hasChanged = fixture.produceBytes() != place.fixture.produceBytes()
-        #expect(hasChanged == isDone, "what leaves")
+        #expect(hasChanged == isDone, "the output")
         #expect(fixture.takeEvents() == (isDone && verb == .reset ? ["closed 1"] : []))
         #expect(!fixture.isOver)
     }

@@ -31,7 +31,7 @@ struct HistoryTroubleTests {
         #expect(rig.open().recent(device: 5, count: 32) == rig.recent(5))
         #expect(rig.troubles.count == 1)
         guard case .setAside(rig.asidePath, let told, isInPlace)? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         #expect(told.contains(reason), "\(told)")
@@ -171,7 +171,7 @@ struct HistoryTroubleTests {
         for _ in 0..<20_000 { rig.appendRandom(&random, devices: 1000) }
         #expect(rig.troubles.count == 1)
         guard case .failing? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         let dropped = rig.open().droppedEvents
@@ -193,7 +193,7 @@ struct HistoryTroubleTests {
         rig.flush()
         rig.flush()
         guard case .failing? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))

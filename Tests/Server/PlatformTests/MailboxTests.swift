@@ -155,7 +155,7 @@ struct MailboxTests {
         worker.waitUntilTaken(5)
         #expect(worker.taken.withLock { $0 } == [[1, 2, -3], [4, -5]])
         worker.submit(6)
-        #expect(worker.end().last == [6], "what was collected is taken at the end")
+        #expect(worker.end().last == [6], "collected work is taken at the end")
     }
 
     @Test("A delay ends on its own, and the collected work is taken then")

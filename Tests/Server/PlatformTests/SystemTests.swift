@@ -63,7 +63,7 @@ struct MonitorTests {
         while monitor.wait(untilNanoseconds: moment) {}
         monitor.unlock()
         #expect(SystemClock.monotonicNanoseconds >= moment)
-        #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
+        #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a time in the past")
     }
 
     @Test("A latch blocks waiting threads until it is opened, and none afterwards")

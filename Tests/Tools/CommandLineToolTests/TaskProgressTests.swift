@@ -146,7 +146,7 @@ struct TaskProgressTests {
         #expect(first.split(separator: "\n").count == 3)
         let bar = "a.export  0badcafe0badcafe  continued  running  40 %  40 of 100  Export?[2J: film 3\n"
         #expect(first.hasPrefix(bar), "\(first)")
-        #expect(model.changes() == "", "nothing is new")
+        #expect(model.changes() == "", "no changes")
         model.take(try JSONReader.read(Self.all.replacing("COUNT", with: "41")), at: 1000)
         #expect(model.changes() == bar.replacing("40 %  40", with: "41 %  41"))
         model.take(try JSONReader.read(#"{"tasks":[]}"#), at: 2000)

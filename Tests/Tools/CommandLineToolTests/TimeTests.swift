@@ -106,7 +106,7 @@ struct WrappedTextTests {
         #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
         if width > 30 {
             let words = lines.flatMap { $0.split(separator: " ") }
-            #expect(words == text.split(separator: " "), "no word is broken that has room")
+            #expect(words == text.split(separator: " "), "a word that fits is not broken")
         }
     }
 

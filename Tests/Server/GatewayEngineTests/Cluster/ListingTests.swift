@@ -45,7 +45,7 @@ struct ListingTests {
         guard case .answer(2, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
         #expect(outcome.status == 200 && heard.count == 1)
         #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
-        #expect(scene.store.reads[2].after == EngineRig.token(7), "behind the slice")
+        #expect(scene.store.reads[2].after == EngineRig.token(7), "after the slice")
         // No device of another topic is visible: the list ends without a next page.
         scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
         guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {

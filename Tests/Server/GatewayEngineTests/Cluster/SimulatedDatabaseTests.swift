@@ -280,7 +280,7 @@ struct DatabaseFaultTests {
         }
         // Gateways that only count send no requests for reading.
         let missing = Set(DatabaseLog.Event.allCases).subtracting(happened).subtracting([.read])
-        #expect(missing == [], "what never happened proves nothing")
+        #expect(missing == [], "cases that never happened prove nothing")
     }
 }
 

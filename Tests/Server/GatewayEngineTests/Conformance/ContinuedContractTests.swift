@@ -185,7 +185,7 @@ struct ContinuedContractTests {
         let launched = contract.wall
         contract.pass(seconds: 10)
         contract.ask { $0.progress(3, wake.id, 0) }
-        #expect(contract.text(3) == #"{"deadline":\#(launched + 60_000)}"#, "nothing is done yet")
+        #expect(contract.text(3) == #"{"deadline":\#(launched + 60_000)}"#, "no progress yet")
         contract.ask { $0.progress(4, wake.id, 5) }
         let advanced = contract.wall
         contract.pass(seconds: 30)

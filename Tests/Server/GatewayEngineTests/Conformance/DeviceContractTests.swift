@@ -82,7 +82,7 @@ struct DeviceContractTests {
         guard case .conditions(let conditions) = contract.outcome(3) else {
             throw RigFailure("a report is answered \(contract.answer(3))")
         }
-        #expect(!conditions.network && conditions.batteryLevel == 1, "what was not reported stays")
+        #expect(!conditions.network && conditions.batteryLevel == 1, "fields that were not reported stay")
         contract.ask { $0.readConditions(30, 1) }
         guard case .conditions(conditions) = contract.outcome(30) else {
             throw RigFailure("conditions are read as \(contract.answer(30))")

@@ -279,7 +279,7 @@ struct SharedDiagnosisTests {
         #expect(push[0] == "held")
         #expect(push[1].contains("it is not known here whether one of another gateway takes pushes of this device"))
         #expect(push[2].hasPrefix("This gateway knows of no free stream that takes it. It launches at once if"))
-        #expect(try self.diagnosis(rig, 4, task: "a")[1].contains(" none takes a "), "it takes pushes alone")
+        #expect(try self.diagnosis(rig, 4, task: "a")[1].contains(" none takes a "), "it accepts only pushes")
         rig.ask(0) { $0.explain(5, 1) }
         #expect(rig[0].text(5).contains("it launches at once if one of another gateway does"))
         rig.ask(0) { $0.subscribe(6) }

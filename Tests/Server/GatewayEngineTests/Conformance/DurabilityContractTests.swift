@@ -30,7 +30,7 @@ struct DurabilityContractTests {
         contract.settle()
         #expect(contract.word(3) == "ServiceUnavailable" && contract.word(7) == "ServiceUnavailable")
         for request in [4, 5, 6, 8] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "what was not durable has not happened")
+        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "undurable changes have not happened")
 
         contract.ask {
             $0.push(9, 1)
@@ -41,7 +41,7 @@ struct DurabilityContractTests {
         }
         #expect(contract.word(9) == "ServiceUnavailable")
         for request in 10...12 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.answer(13) == "200", "it is answered from what is durable")
+        #expect(contract.answer(13) == "200", "the answer has the durable state")
         contract.pass(seconds: 120)
         #expect(contract.wakes.count == 1)
         for request in 1...13 { #expect(contract.answerCount(request) == 1, "request \(request)") }
@@ -69,7 +69,7 @@ struct DurabilityContractTests {
         }
         #expect(contract.word(3) == "ServiceUnavailable")
         for request in [4, 5] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "what was not durable has not happened")
+        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "undurable changes have not happened")
         contract.ask {
             $0.push(6, 2)
             $0.report(7, wake.id, .newData)

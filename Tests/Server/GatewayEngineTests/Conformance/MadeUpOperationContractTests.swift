@@ -72,7 +72,7 @@ struct MadeUpOperationContractTests {
             $0.act(5, Self.plugged, on: 1)
         }
         #expect(contract.text(4) == #"{"wasCharging":false}"#)
-        #expect(contract.text(5) == #"{"isCharging":true}"#, "a question finds what was changed before it")
+        #expect(contract.text(5) == #"{"isCharging":true}"#, "a question sees earlier changes")
         #expect(contract.conditions(1).last?.charging == true)
         if kind.keeps { try contract.restart() }
         contract.ask { $0.act(6, Self.plug, on: 1) }
@@ -116,7 +116,7 @@ struct MadeUpOperationContractTests {
             $0.act(4, Self.plugged, on: 1)
         }
         for request in 2...3 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.text(4) == #"{"isCharging":false}"#, "it is answered from what is durable")
+        #expect(contract.text(4) == #"{"isCharging":false}"#, "the answer has the durable state")
     }
 }
 

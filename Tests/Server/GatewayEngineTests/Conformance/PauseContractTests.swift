@@ -114,7 +114,7 @@ struct PauseContractTests {
         #expect(contract.answer(5) == "409 NoWorker", "its only slot is taken")
         let first = try contract.lastWake()
         contract.ask { $0.report(6, first.id, .newData) }
-        #expect(contract.answer(6) == "204" && contract.wakes.count == 1, "the wake in flight ends, and no other launches")
+        #expect(contract.answer(6) == "204" && contract.wakes.count == 1, "only the wake in flight ends")
         contract.ask { $0.simulateLaunch(7, 2) }
         #expect(contract.answer(7) == "202")
         let second = try contract.lastWake()

@@ -50,7 +50,7 @@ struct PushContractTests {
         contract.commit()
         #expect(contract.answered == [1, 2] && contract.wakes.count == 1)
         contract.step()
-        #expect(contract.answerCount(3) == 0, "it came behind what was being committed")
+        #expect(contract.answerCount(3) == 0, "it arrived after the commit began")
         contract.commit()
         #expect(contract.answered == [1, 2, 3] && contract.wakes.count == 2)
         let wake = try contract.lastWake()
@@ -131,7 +131,7 @@ struct PushContractTests {
         contract.ask { $0.push(1, 1, expiration: 0) }
         #expect(contract.word(1) == "discarded")
         contract.ask { $0.subscribe(2, slots: 1) }
-        #expect(contract.wakes.isEmpty, "a push that is over does not launch later")
+        #expect(contract.wakes.isEmpty, "an ended push does not launch later")
         contract.ask { $0.push(3, 2, expiration: 0) }
         #expect(contract.word(3) == "launched" && contract.wakes.map(\.push) == [EngineRig.apnsID(3)])
         contract.ask { $0.push(4, 3, expiration: 0) }

@@ -126,7 +126,7 @@ struct WakeContractTests {
         contract.ask { $0.push(3, 2) }
         contract.pass(seconds: 21)
         #expect(contract.expired(1) == [wake.id] && contract.released(1) == [wake.id])
-        #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "who waited has its slot")
+        #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "the waiting push gets the slot")
         contract.ask { $0.report(4, wake.id, .newData) }
         #expect(contract.answer(4) == "409 WakeEnded")
         let books = try contract.books()

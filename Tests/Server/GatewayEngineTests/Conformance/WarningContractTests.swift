@@ -78,7 +78,7 @@ struct WarningContractTests {
         contract.pass(seconds: 10)
         contract.ask { $0.extend(3, wake.id) }
         contract.pass(seconds: 14)
-        #expect(contract.warnings(1).isEmpty, "the first deadline is none any more")
+        #expect(contract.warnings(1).isEmpty, "the first deadline no longer applies")
         contract.pass(seconds: 1)
         #expect(contract.warnings(1).map(\.timeLeft) == [5000])
         contract.pass(seconds: 1)
