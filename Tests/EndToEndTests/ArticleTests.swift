@@ -273,7 +273,7 @@ struct CredentialArticleTests {
         try #require(ended.status == 0, "\(heading): \(ended.errors)")
     }
 
-    @Test("Its authority, its certificates and its list of revocations do what it says")
+    @Test("Its authority, certificates and list of revocations work as described")
     func certificates() throws {
         let folder = try RestartFolder()
         for heading in ["An authority", "A provider's certificate", "A worker's certificate"] {

@@ -66,7 +66,7 @@ struct BackupTests {
         #expect(try serve.finish().status == 0)
     }
 
-    @Test("A copy asks workers for the tokens that its gateway took, and refuses those that it refused")
+    @Test("A copy accepts and refuses the same tokens of workers as its gateway")
     func tokens() throws {
         let gateway = try ServedGateway()
         let (good, _) = try gateway.issue("--role", "worker", "--topic", self.topic)

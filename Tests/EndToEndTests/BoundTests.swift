@@ -18,7 +18,7 @@ struct CredentialBoundTests {
         #expect((refused.value("message") as? String)?.contains(limit) == true)
     }
 
-    @Test("A bearer token's connection too many is answered 429 and ends; other tokens, and the next, are good")
+    @Test("A bearer token's excess connection is answered 429 and ends; others, and the next one, are accepted")
     func bearerToken() throws {
         let gateway = try ServedGateway(Self.one)
         let path = "/v1/topics/\(self.topic)/wakes?slots=0"
@@ -36,7 +36,7 @@ struct CredentialBoundTests {
         }
     }
 
-    @Test("A stream too many that names a device is answered 429, and one that names another device is not")
+    @Test("An excess stream that names a device is answered 429, and one that names another device is not")
     func streamsOfDevice() throws {
         let gateway = try RunningGateway(["--set", "limits.streamsPerDeviceMax=1"])
         let topic = "\(self.topic)/wakes?device=\(self.devices[0])"

@@ -106,7 +106,7 @@ struct RawClientTests {
     }
 
     @Test(
-        "curl repeats what a restart left without an answer, until all is answered",
+        "curl repeats requests that a restart left unanswered, until all are answered",
         arguments: [[], Self.forCertificate]
     )
     func curlRestart(settings: [String]) throws {
@@ -173,7 +173,7 @@ struct RawClientTests {
     }
 }
 
-@Suite("Clients of other languages on every route", .serialized, .timeLimit(.minutes(15)))
+@Suite("Clients in other languages on every route", .serialized, .timeLimit(.minutes(15)))
 struct RouteClientTests {
     /// A program that reads lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
     struct Client: CustomTestStringConvertible {

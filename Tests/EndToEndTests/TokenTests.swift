@@ -70,7 +70,7 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("A token is good until it expires, and so is the stream it opened")
+    @Test("A token is valid until it expires, and so is the stream it opened")
     func expiry() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic, "--expires", "3s")
@@ -113,7 +113,7 @@ struct TokenTests {
         }
     }
 
-    @Test("wakegate worker, device and stats show the token of --token")
+    @Test("wakegate worker, device and stats use the token of --token")
     func clients() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "operator", "--topic", self.topic)
@@ -156,7 +156,7 @@ struct TokenTests {
         #expect(refused.errors.contains("holds 0 words"), "\(refused.errors)")
     }
 
-    @Test("token list shows each token with its state and its last use, and only what is in it is revoked")
+    @Test("token list shows each token with its state and last use, and only listed tokens can be revoked")
     func list() throws {
         let gateway = try ServedGateway()
         func list(_ words: String...) throws -> String {

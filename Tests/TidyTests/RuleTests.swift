@@ -131,7 +131,7 @@ struct RuleTests {
         #expect(found.map(\.path) == ["Sources/HTTPTransport/B.swift"])
     }
 
-    @Test("Unsafe code away from its homes is found, and so is a home that needs none")
+    @Test("Unsafe code outside its homes is found, and so is a home without any")
     func unsafeCode() {
         let files = [
             SourceText(path: "Sources/Server/A/A.swift", text: "import B\n\nlet a = unsafe b()\n"),

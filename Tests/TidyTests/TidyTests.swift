@@ -22,7 +22,7 @@ struct TidyTests {
         #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
 
-    @Test("The visible top level is exactly what the style names")
+    @Test("The top level has exactly the visible entries that the style names")
     func topLevel() throws {
         let strangers = Layout.strangers(in: try Repository.topLevel())
         #expect(strangers.isEmpty)
@@ -73,7 +73,7 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test("The page of locks lists every lock of the sources, in the order in which they are taken")
+    @Test("The page of locks lists every lock of the sources, in locking order")
     func locks() throws {
         let files = try Repository.sources()
         #expect(Locks.declared(in: files).count > 30, "the tidy test must see the locks")

@@ -46,7 +46,7 @@ struct ConnectTests {
         #expect(right.link.server == place)
     }
 
-    @Test("A password comes from a passfile")
+    @Test("A password is read from a passfile")
     func passfile() throws {
         let server = try PostgresServer.shared()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-pgpass-\(UUID())")

@@ -9,7 +9,7 @@ struct PipelineTests {
 
     init() throws { self.database = try PostgresServer.shared().database() }
 
-    @Test("Results come in the order of the statements")
+    @Test("Results arrive in the order of the statements")
     func order() throws {
         let link = try LinkUnderTest.connected(self.database)
         let outcome = link.run { link in
@@ -38,7 +38,7 @@ struct PipelineTests {
         #expect(link.link.failure == nil)
     }
 
-    @Test("Runs that follow each other fail apart")
+    @Test("Consecutive runs fail separately")
     func runs() throws {
         let link = try LinkUnderTest.connected(self.database)
         link.send { $0.query("SELECT 1::int8") }
@@ -139,7 +139,7 @@ struct PipelineTests {
         #expect(own.sender == client.backend)
     }
 
-    @Test("Notices are kept until they are taken, and not without end")
+    @Test("Notices are kept until they are taken, up to a limit")
     func notices() throws {
         let link = try LinkUnderTest.connected(self.database)
         _ = link.run { $0.query("DROP TABLE IF EXISTS nothing") }

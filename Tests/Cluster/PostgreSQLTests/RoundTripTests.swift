@@ -3,7 +3,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Values on their way to a server and back")
+@Suite("Round trips of values")
 struct RoundTripTests {
     private let client: PostgresClient
 

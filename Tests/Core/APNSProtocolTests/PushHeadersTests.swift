@@ -57,7 +57,7 @@ struct PushHeadersTests {
         #expect(PushFixture.reason("apns-expiration", value) == .badExpirationDate)
     }
 
-    @Test("Seconds may be zero, past, or later than any bound")
+    @Test("Seconds may be zero, past, or beyond any limit")
     func expirations() throws {
         let cases: [(String, PushExpiration)] = [
             ("0", .zero), ("0000", .zero), ("1", .seconds(1)), ("0017", .seconds(17)),
@@ -207,7 +207,7 @@ struct PushHeadersTests {
         #expect(push.reason == .duplicateHeaders)
     }
 
-    @Test("The payload's bound follows the push type")
+    @Test("The payload's limit depends on the push type")
     func payloadBytesMax() {
         for (type, bound) in [("voip", 5120), ("alert", 4096), ("nonsense", 4096)] {
             #expect(PushPayload.bytesMax(type: type.withByteView { PushType($0) }) == bound)

@@ -11,7 +11,7 @@ struct PermittedTasksTests {
         return permitted
     }
 
-    @Test("A topic permits what it names, and another topic none of it")
+    @Test("A topic permits only its listed tasks")
     func names() {
         let permitted = self.permitted(["com.a.refresh", "com.a.export.*", "x.*"])
         for identifier in ["com.a.refresh", "com.a.export.photos", "com.a.export.b.c", "com.a.export..", "x.y", "x.."] {

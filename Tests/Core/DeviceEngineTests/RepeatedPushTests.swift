@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
+@Suite("Repeated pushes with a client's apns-id", .timeLimit(.minutes(15)))
 struct RepeatedPushTests {
     /// Situations that cover every possible answer to a push.
     enum Situation: CaseIterable {

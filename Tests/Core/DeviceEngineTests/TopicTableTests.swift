@@ -59,7 +59,7 @@ struct TopicTableTests {
         #expect([0, 1, 2].map { table.deviceCount(Self.topic($0)) } == [0, 1, 0])
     }
 
-    @Test("A topic is a change when it is made and when something is counted of it, once until changes are taken")
+    @Test("A topic is a change when it is created or counted, once until changes are taken")
     func changes() {
         var table = Self.table(3)
         #expect(table.hasChanges == true)
@@ -141,7 +141,7 @@ struct TopicTableTests {
         #expect(next.books(Self.topic(0)).discarded[.cancelled] == 3)
     }
 
-    @Test("Records of which one is missing, or has the name of another, are refused", arguments: [[0, 2], [0, 1, 0]])
+    @Test("Missing records, and records with another's name, are refused", arguments: [[0, 2], [0, 1, 0]])
     func refused(numbers: [Int]) throws {
         var table = Self.table(3)
         let records = Self.records(&table)

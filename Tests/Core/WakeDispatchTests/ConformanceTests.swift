@@ -40,7 +40,7 @@ struct ConformanceTests {
     }
 
     @Test(
-        "Dispatcher and engine do with a trace what the simulator says, to the millisecond",
+        "Dispatcher and engine agree with the simulator on a trace, to the millisecond",
         arguments: ofPushes + ofTasks
     )
     func agrees(example: Example) throws {

@@ -45,7 +45,7 @@ struct AppleNameTests {
         }
     }
 
-    @Test("A refusal that names the identifier and the topic says so in the error")
+    @Test("A refusal that contains the identifier and the topic has them in the error")
     func named() async throws {
         let gateway = try await TaskGateway()
         let scheduler = try await Self.refused(gateway)

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A backup is a journal of its own, made while others commit")
+@Suite("A backup is a separate journal, made during commits")
 struct BackupTests {
     @Test("A backup holds the state of one point in time between its start and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {

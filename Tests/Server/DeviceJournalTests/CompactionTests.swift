@@ -95,7 +95,7 @@ struct CompactionTests {
         #expect(try rig.reopened() == rig.model)
     }
 
-    @Test("Old rows in which nothing is dead are passed without the file growing much past twice the live data")
+    @Test("Old rows with only live data are passed without the file growing much beyond twice the live data")
     func coldHead() throws {
         let rig = try Rig()
         for first in stride(from: 0, to: 10_000, by: 100) { try rig.commit(first..<first + 100) { _ in 300 } }

@@ -58,7 +58,7 @@ struct DamageTests {
         #expect(message.hasSuffix("."))
     }
 
-    @Test("A row of another journal is refused, though it is whole and at its own place", arguments: [2, 3, 5])
+    @Test("A row of another journal is refused, even if it is intact and at the same position", arguments: [2, 3, 5])
     func foreignRow(row: Int) throws {
         let (folder, other) = (try Self.folder(), try Self.folder())
         try folder.change(
@@ -185,7 +185,7 @@ struct DamageTests {
         #expect(try folder.open().1.count == 70)
     }
 
-    @Test("A file of another program is refused and left alone")
+    @Test("A file of another program is refused and not changed")
     func foreignFile() throws {
         let folder = try JournalFolder()
         for sql in ["CREATE TABLE other (a)", "PRAGMA application_id = 77", "PRAGMA user_version = 1"] {

@@ -72,7 +72,7 @@ struct FaultJournalTests {
         #expect(missing.isEmpty, "cases that never happened prove nothing")
     }
 
-    @Test("A start after a failed sync may lose the power at any moment", arguments: [false, true])
+    @Test("A start after a failed sync may lose power at any time", arguments: [false, true])
     func startAfterFailedSync(isOld: Bool) {
         var wrongs: [String] = []
         var losses = 0

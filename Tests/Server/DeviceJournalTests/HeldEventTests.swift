@@ -65,7 +65,7 @@ struct HeldEventTests {
         }
     }
 
-    @Test("Every record is kept until the history has it, across losses of power, and dropped then")
+    @Test("Every record is kept until the history has it, across power losses, and then dropped")
     func kept() throws {
         var rig = try Rig()
         for _ in 0..<200 { try rig.commit() }

@@ -94,7 +94,7 @@ struct LoopHandlerTests {
         #expect(try warnings(development, ServedLoop.body, considerate) == [])
     }
 
-    @Test("A push may be as long as its type allows")
+    @Test("A push may have the length that its type allows")
     func pushBodies() throws {
         let loop = try ServedLoop()
         let text = String(repeating: "x", count: 4_500)
@@ -186,7 +186,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "A link from another site leads to the dashboard's page, and to nothing else",
+        "A link from another site leads only to the dashboard's page",
         arguments: [
             ("GET /", "navigate", "document", 200), ("GET /?from=mail", "navigate", "document", 200),
             ("GET /v1/stats", "navigate", "document", 403), ("GET /dashboard/main.js", "navigate", "document", 403),
@@ -225,7 +225,7 @@ struct LoopHandlerTests {
         )
     }
 
-    @Test("Every event stream begins with a comment at once, and no proxy may keep it back or change it")
+    @Test("Every event stream begins with a comment, and proxies may not delay or change it")
     func greetings() throws {
         let loop = try ServedLoop()
         let greetings = [
@@ -324,7 +324,7 @@ struct LoopHandlerTests {
 
     // MARK: Faults
 
-    @Test("A fault rule answers a push in the gateway's place, and another loses the answer")
+    @Test("One fault rule answers a push instead of the gateway, and another loses the answer")
     func faults() throws {
         let text = """
             {rules: [

@@ -40,7 +40,7 @@ struct OpenAPIDocumentTests {
         #expect(names == ["Outcome", "TaskOutcome"].map { .string("#/components/schemas/\($0)") })
     }
 
-    @Test("Every maxLength but one, which counts characters alone, has an equal x-maxBytes")
+    @Test("Every maxLength has an equal x-maxBytes, except for one that counts only characters")
     func byteBounds() throws {
         func bounds(_ value: JSONValue, _ path: String) -> [String] {
             switch value {

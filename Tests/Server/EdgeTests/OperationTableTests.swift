@@ -236,7 +236,7 @@ struct MadeUpOperationTests {
         #expect(try OperationDesk().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
     }
 
-    @Test("Where and how it is served is what it declares")
+    @Test("The operation is served as it declares")
     func routing() throws {
         let desk = try self.desk()
         #expect(desk.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
@@ -310,7 +310,7 @@ struct AuthorizationTests {
         #expect(try self.answers(.operator, .nothing, on: listener) == ["401", "401", "403", "403", "200", "200"])
     }
 
-    @Test("On a listener of operators that other machines reach, where every operation is theirs")
+    @Test("A listener of operators that other machines reach serves only them")
     func operators() throws {
         for role in [AccessRule.Role.worker, .operator] {
             #expect(try self.answers(role, .nothing, on: .admin) == ["401", "401", "403", "403", "200", "200"])

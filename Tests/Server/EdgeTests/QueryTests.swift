@@ -4,7 +4,7 @@ import Policy
 import Testing
 import Wire
 
-@Suite("The query of what happens", .timeLimit(.minutes(15)))
+@Suite("The query of events", .timeLimit(.minutes(15)))
 struct EventFilterTests {
     private static func filter(_ query: String) throws -> EventFilter {
         try query.withByteView { view in try EventFilter(query: view) }
@@ -47,7 +47,7 @@ struct EventFilterTests {
     }
 }
 
-@Suite("The query of what happened to a device", .timeLimit(.minutes(15)))
+@Suite("The query of a device's events", .timeLimit(.minutes(15)))
 struct EventQueryTests {
     private static func selection(_ query: String) throws -> EventSelection {
         try query.withByteView { view in try EventQuery(view).selection }

@@ -94,7 +94,7 @@ struct GoodbyesTests {
 
     private let other = ConnectionID(index: 4, generation: 1)
 
-    @Test("A connection that asks nothing for a second is silent, and one that came just now is not")
+    @Test("A connection without a request for a second is silent, and a new one is not")
     func silence() {
         var goodbyes = Goodbyes()
         #expect(!goodbyes.isDraining)

@@ -136,7 +136,7 @@ struct MetricsArticleTests {
         #expect(Set(Metric.all.map(\.name)).subtracting(names) == [])
     }
 
-    @Test("Every alert rule has a summary, a sentence that says what to do, and a case in its tests")
+    @Test("Every alert rule has a summary, an instruction, and a test case")
     func rules() throws {
         let rules = try self.text(Self.alerts).components(separatedBy: "- alert: ").dropFirst()
         #expect(rules.count > 10)
@@ -150,7 +150,7 @@ struct MetricsArticleTests {
     }
 }
 
-@Suite("The article about bounds")
+@Suite("The article about limits")
 struct BoundsArticleTests {
     private func article() throws -> String {
         let path = "Sources/Server/Gateway/Gateway.docc/Bounds.md"

@@ -75,7 +75,7 @@ struct ConfigurationTransitionTests {
         #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
     }
 
-    @Test("A topic's parameters are found by what holds for it, whether it names them or not")
+    @Test("A change of a topic's effective parameters is found, whether the topic names them or not")
     func topics() throws {
         let old = try self.load("topics.a.b.policy.dailyLaunches=5")
         let new = try self.load("policy.launchInterval=60", "topics.a.b.policy.dailyLaunches=6", "topics.c={}")

@@ -102,7 +102,7 @@ struct DatabaseAddressTests {
     }
 
     @Test(
-        "A weaker sslmode is a fault of an address that leads to another machine, and of no other",
+        "A weaker sslmode is a fault only of an address on another machine",
         arguments: [
             ("postgresql://db1/w?sslmode=require", true), ("postgresql://db1/w?sslmode=disable", true),
             ("postgresql:///?service=w&sslmode=verify-ca", true), ("postgresql://db1/w?sslmode=verify-full", false),
@@ -149,7 +149,7 @@ struct InheritedSocketTests {
         #expect(configuration.inheritedSockets == sockets)
     }
 
-    @Test("A socket that is for no listener is refused with its name and what to write")
+    @Test("A socket without a listener is refused with its name and the accepted names")
     func stranger() throws {
         var configuration = GatewayConfiguration()
         let sockets = [self.socket("edge", "[::]:443"), self.socket("wakegate.socket", "[::]:80")]
@@ -178,7 +178,7 @@ struct CallerNetworkTests {
 
     private func client(v6: UInt64) -> ClientNetwork { ClientNetwork(listener: 0, bits: v6) }
 
-    @Test("A network has the addresses of its first bits, and no others")
+    @Test("A network contains exactly the addresses with its first bits")
     func contains() throws {
         let docker = try #require(CallerNetwork("172.17.0.0/16"))
         #expect(docker.contains(self.client(0xAC11_0002)) && !docker.contains(self.client(0xAC12_0002)))
@@ -212,7 +212,7 @@ struct CallerNetworkTests {
     }
 }
 
-@Suite("The name of a gateway among others")
+@Suite("The name of a gateway in a cluster")
 struct MemberNameTests {
     @Test(
         "The name is the machine and the port of the edge, or the host that the edge is bound to",
@@ -227,7 +227,7 @@ struct MemberNameTests {
         #expect(MemberName.name(of: addresses, machine: "gw1") == name)
     }
 
-    @Test("Without an edge it is the next listener's, and without a machine's name the address")
+    @Test("Without an edge the name is the next listener's, and without a machine name the address")
     func others() {
         let plain = BoundAddresses(edge: .off, admin: ListenSetting("127.0.0.1:1"), plain: ListenSetting("[::1]:2"))
         #expect(MemberName.name(of: plain, machine: "gw1") == "gw1:2")

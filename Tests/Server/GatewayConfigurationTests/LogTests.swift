@@ -247,7 +247,7 @@ struct LogTests {
         }
     }
 
-    @Test("The article lists every event of the code with its level, and no other")
+    @Test("The article has exactly the events of the code with their levels")
     func article() throws {
         let text = try self.articleText()
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { row in

@@ -145,7 +145,7 @@ struct TaskConfigurationTests {
         #expect(try Self.faults(text(most + 1)) == [message + "for many"])
     }
 
-    @Test("A reload takes over what is permitted, and shows both lists")
+    @Test("A reload applies the permitted tasks, and shows both lists")
     func permittedReload() throws {
         let none = GatewayConfiguration()
         let one = try Self.load("{topics: {a: {tasks: ['x']}, b: {}}}")

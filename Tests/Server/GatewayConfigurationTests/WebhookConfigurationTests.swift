@@ -42,7 +42,7 @@ struct WebhookConfigurationTests {
         #expect(try Self.load().webhooks.isEmpty)
     }
 
-    @Test("The tasks and sessions that it takes are named in the file and on the command line, none by default")
+    @Test("Tasks and sessions of a webhook are set in the file and on the command line; the default is none")
     func patterns() throws {
         let text = "{topics: {t: {webhook: {url: 'https://a.example/', tasks: ['a.b', 'a.*'], sessions: ['s']}}}}"
         let webhook = try #require(try Self.load(text).webhooks["t"])
@@ -150,7 +150,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "An address is judged by where it leads, however it is written",
+        "An address is judged by its destination, in every notation",
         arguments: [
             "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "%31%32%37.0.0.1", "0300.0250.0.01", "10.1", "[::1]",
             "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[fe80::1%25eth0]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0",

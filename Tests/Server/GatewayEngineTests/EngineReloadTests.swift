@@ -7,7 +7,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The engine under another configuration", .timeLimit(.minutes(15)))
+@Suite("The engine with a changed configuration", .timeLimit(.minutes(15)))
 struct EngineReloadTests {
     private final class Versions: Sendable {
         let numbers = Mutex<[UInt32]>([])
@@ -73,7 +73,7 @@ struct EngineReloadTests {
         #expect(launches.map { $0["policyVersion"] as? Int } == [2, 1])
     }
 
-    @Test("The number outlives a restart, and the next start with another policy has the next one")
+    @Test("The policy number survives a restart, and the next start with another policy increases it")
     func restart() throws {
         let store = SimulatedStore()
         let other = EngineRig.open([(.launchInterval, 60)])

@@ -146,7 +146,7 @@ struct EngineStateTests {
     }
 
     @Test(
-        "Each request has one answer in each state, and during a commit none before its end",
+        "Each request gets one answer in each state, and none before the end of a running commit",
         arguments: State.allCases,
         Request.allCases
     )

@@ -248,7 +248,7 @@ struct EventRecoveryTests {
         #expect(first.faults == [])
     }
 
-    @Test("A history that is older than what the journal keeps lacks records, which are counted, with since when")
+    @Test("A history older than the journal's records lacks events, which are counted, with the time since when")
     func older() throws {
         let recovery = try Self.recovery([6, 7])
         recovery.compare(with: Self.found(2))
@@ -306,7 +306,7 @@ struct EventRecoveryTests {
         #expect(former.takeRecords() == [])
     }
 
-    @Test("Events that were numbered under another key are lost, and counted")
+    @Test("Events numbered under another key are lost, and counted")
     func otherKey() throws {
         let recovery = try Self.recovery([5], foreign: [3, 4])
         recovery.compare(with: Self.found(2))
@@ -356,7 +356,7 @@ struct EventRecoveryTests {
 
 @Suite("Events that the engine sends to the history", .timeLimit(.minutes(15)))
 struct EngineHistoryTests {
-    @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
+    @Test("An explanation shows a push right after its 200, the newest first")
     func recent() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

@@ -261,7 +261,7 @@ struct FaultRuleReaderTests {
     private static let noTopic =
         "when.topic: is an empty list; write a topic such as \"com.example.app\", or a list of them"
 
-    @Test("Every fault of a file is named, with the rule it is in")
+    @Test("Every fault of a file is named, with its rule")
     func file() {
         func faults(_ text: String) -> [String] {
             do throws(ConfigurationError) {

@@ -19,7 +19,7 @@ struct WebhookVerdictTests {
         return WebhookVerdict(.success(response), of: kind)
     }
 
-    @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
+    @Test("A result is read from the body of a 200", arguments: FetchResult.allCases)
     func result(result: FetchResult) {
         #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(.push(result)))
         #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
@@ -68,7 +68,7 @@ struct WebhookVerdictTests {
     }
 
     @Test(
-        "Every other status is refused, redirects with a remedy",
+        "Every other status is refused, and redirects with a remedy",
         arguments: [201, 206, 400, 404, 410, 429, 500, 503]
     )
     func refused(status: Int) {
@@ -110,7 +110,7 @@ struct WebhookVerdictTests {
         #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
     }
 
-    @Test("The signature is what RFC 4231 and any other implementation make of time and body")
+    @Test("The signature of time and body agrees with RFC 4231")
     func signature() throws {
         // openssl dgst -sha256 -hmac 0123456789abcdef
         let signature = try WebhookSignature.make(
@@ -272,7 +272,7 @@ struct WebhookBreakerTests {
         #expect(rig.fail(round: before) == .nothing && rig.breaker.failures == 0)
     }
 
-    @Test("A webhook that asks for rest gets it at once, within bounds, and longer when it asks for longer")
+    @Test("A webhook that asks for a rest gets it immediately, within limits")
     func retryAfter() throws {
         var rig = Rig()
         #expect(rig.fail(retryAfter: 30_000) == .rest(until: 30_000))

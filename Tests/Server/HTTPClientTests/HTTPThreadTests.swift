@@ -67,7 +67,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("An agent is called when a descriptor that it watches is readable, and no more once it watches none")
+    @Test("An agent is called when its watched descriptor is readable, and no longer when it watches none")
     func descriptors() async throws {
         let thread = try HTTPThread.shared()
         let (calls, called) = AsyncStream<Void>.makeStream()
@@ -104,7 +104,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("An agent that wants to write is called when there is room, and not before")
+    @Test("An agent that wants to write is called when the descriptor is writable, and not before")
     func writable() async throws {
         let thread = try HTTPThread.shared()
         let (counts, written) = AsyncStream<Int>.makeStream()

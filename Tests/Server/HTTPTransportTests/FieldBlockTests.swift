@@ -69,7 +69,7 @@ struct FieldBlockTests {
     }
 }
 
-@Suite("The fields that come with every request of a connection")
+@Suite("The common fields of a connection's requests")
 struct RepeatedFieldsTests {
     private typealias Field = LibraryDeflater.Field
 

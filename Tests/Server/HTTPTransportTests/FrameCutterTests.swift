@@ -303,7 +303,7 @@ struct SharedFrameBufferTests {
         }
     }
 
-    @Test("A session that ends leaves the buffer to the others")
+    @Test("A session that ends leaves the buffer to the other sessions")
     func ended() {
         let first = SessionFixture()
         do {

@@ -257,7 +257,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("A peer that is always in the middle of another frame is left alone")
+    @Test("A peer with a new partial frame each time is left alone")
     func alwaysBusy() {
         let fixture = SessionFixture()
         let frame = ScriptedPeer.frame(0x42, [1, 2, 3])
@@ -289,7 +289,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("An announced GOAWAY asks for no further streams, answers those that come, and names the last a second later")
+    @Test("An announced GOAWAY stops new streams, answers arriving ones, and names the last a second later")
     func announcedFarewell() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))

@@ -104,7 +104,7 @@ struct StreamLimitTests {
         #expect(!limit.isUnsent)
     }
 
-    @Test("The newest number is announced again, whether it is acknowledged or not")
+    @Test("The newest limit is announced again, acknowledged or not")
     func repeated() {
         var limit = StreamLimit(1000)
         let areTaken = [limit.repeatNewest(), limit.change(to: 3), limit.repeatNewest()]
@@ -200,7 +200,7 @@ struct DepartureTests {
         (.sending, false, false),
     ]
 
-    @Test("A farewell waits for a moment without requests, and then for answers alone", arguments: Self.phases)
+    @Test("A farewell waits briefly for a time without requests, and then only for answers", arguments: Self.phases)
     func farewell(_ phase: StreamState.Phase?, atFirst: Bool, later: Bool) throws {
         var open = OpenStreams(now: 0)
         var departure = Departure()
@@ -262,7 +262,7 @@ struct FrameBudgetTests {
         #expect((0..<3).map { _ in budgets.controlFrameReceived(now: 0) } == [true, true, false])
     }
 
-    @Test("A stream and the bytes of answers earn updates, a stream that ends in order one other frame")
+    @Test("Streams and answered bytes add to the budget of updates, and a normal end of a stream one other frame")
     func earned() {
         var budgets = Self.budgets(burst: 10)
         func spend(_ receive: (inout FrameBudgets) -> Bool) -> Int {
@@ -312,7 +312,7 @@ struct PoolTests {
         #expect(again == slots[129])
     }
 
-    @Test("A state that is used again is empty, and has kept no memory of extraordinary size")
+    @Test("A reused state is empty, and holds no extraordinary amount of memory")
     func streamIsEmptied() throws {
         let pool = StreamPool(streamsMax: 1)
         let slot = try #require(pool.take(number: 1, now: 5))
@@ -363,7 +363,7 @@ struct PoolTests {
         #expect(UInt(bitPattern: again) == pieces[5].address || UInt(bitPattern: again) % 16 == 0)
     }
 
-    @Test("A piece that grows keeps its bytes, one that shrinks its place", arguments: [10, 40, 3000])
+    @Test("A piece that grows keeps its bytes, and one that shrinks keeps its place", arguments: [10, 40, 3000])
     func reallocation(_ size: Int) throws {
         let pool = MemoryPool()
         let piece = unsafe try #require(pool.allocate(size))

@@ -72,7 +72,7 @@ final class ProviderKeyTests {
         }
     }
 
-    @Test("A file that is missing, holds no key, or a key of another kind is named with the remedy")
+    @Test("A missing file, one without a key, and one with another kind of key are named with the remedy")
     func faults() throws {
         let remedy = "; name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`."
         #expect(

@@ -109,7 +109,7 @@ struct ServerBoundTests {
         #expect(server.times(.handshakesMax) == 1)
     }
 
-    @Test("Handshakes of TLS that are left half-way are ended for others")
+    @Test("Incomplete TLS handshakes are ended in favor of others")
     func tlsHandshakes() throws {
         let folder = try Folder()
         try DevelopmentCertificates.make(in: folder.path)
@@ -248,7 +248,7 @@ struct ServerBoundTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("With HTTP/1.1 what is sent beyond a body's limit is thrown away, up to a bound, and counted")
+    @Test("With HTTP/1.1 bytes beyond a body's limit are discarded, up to a limit, and counted")
     func discarded() throws {
         let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })
         for (bytes, times) in [(10_000, 0), (10_001, 1)] {
@@ -269,7 +269,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("With HTTP/1.1 a body that all requests leave no room for is refused, and the rest of it thrown away")
+    @Test("With HTTP/1.1 a body over the limit of all requests is refused, and its rest discarded")
     func requestBytes() throws {
         let server = try TestServer(self.limits { $0.requestBytesMax = 100 })
         let peer = try Peer(server.address)
@@ -291,7 +291,7 @@ struct ServerBoundTests {
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
-    @Test("A socket file serves HTTP/2 and HTTP/1.1, and its owner and group alone may connect")
+    @Test("A socket file serves HTTP/2 and HTTP/1.1, and only its owner and group may connect")
     func unixSocket() throws {
         let folder = try Folder()
         let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
@@ -332,7 +332,7 @@ struct ListenerTests {
         return descriptor
     }
 
-    @Test("Whether an address can be listened on is found out without listening there, and leaves a socket file alone")
+    @Test("An address can be checked without listening there, and without touching a socket file")
     func probe() throws {
         let folder = try Folder()
         let path = "\(folder.path)/s"
@@ -350,7 +350,7 @@ struct ListenerTests {
         #expect(FileManager.default.fileExists(atPath: stale))
     }
 
-    @Test("A socket file goes with its server")
+    @Test("A socket file is removed with its server")
     func fileGoes() throws {
         let folder = try Folder()
         do {

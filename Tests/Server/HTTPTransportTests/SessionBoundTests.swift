@@ -366,7 +366,7 @@ struct SessionBoundTests {
         #expect(large.times(.requestBytesMax) == 1)
     }
 
-    @Test("A field that is longer than four header lists ends the connection before it has come")
+    @Test("A field longer than four header lists ends the connection before it has arrived")
     func longestField() {
         let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
         fixture.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
@@ -395,7 +395,7 @@ struct SessionBoundTests {
         #expect(fixture.session.queuedBytes == 0)
     }
 
-    @Test("A streaming answer that has passed its bound is counted once, and again after it was read")
+    @Test("A streaming answer over its limit is counted once, and again after it was read")
     func streaming() {
         let fixture = SessionFixture(self.limits { $0.streamingBytesSoftMax = 10 }, settings: Peer.setting(4, 0))
         fixture.receive(Peer.request("/wait", stream: 1))

@@ -8,7 +8,7 @@ import Wire
 /// A client that sends little is read before those that send much, and the latter are read, too.
 @Suite("The order of connections", .timeLimit(.minutes(15)))
 struct TurnOrderTests {
-    @Test("A quiet connection is read before most of the busy ones that came first", arguments: [false, true])
+    @Test("A quiet connection is read before most of the earlier busy ones", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
         let scene = try FlowScene(tls: isTLS ? try FaultScene.makeContext() : nil)
         let quiet = try scene.peer(flow: 3)

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("How much the history keeps", .timeLimit(.minutes(15)))
+@Suite("The limits of the history", .timeLimit(.minutes(15)))
 struct HistoryBoundsTests {
     @Test("File and log stay within the size, the newest events stay, the oldest go", arguments: [true, false])
     func size(isTidied: Bool) throws {

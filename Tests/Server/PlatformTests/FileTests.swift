@@ -177,7 +177,7 @@ struct FileTests {
         #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
     }
 
-    @Test("A file is closed with its value, unless its number was kept")
+    @Test("A file is closed with its value, unless its descriptor was released")
     func closing() throws {
         let path = try self.made("a", "x")
         // A lock ends when the file that holds it is closed.

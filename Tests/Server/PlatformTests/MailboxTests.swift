@@ -116,7 +116,7 @@ struct MailboxTests {
         #expect(worker.end().allSatisfy { $0.allSatisfy { $0 == 0 } })
     }
 
-    @Test("Batches of many threads are done one at a time, each thread's in its order, and none is lost")
+    @Test("Batches of several threads are handled one at a time, in each thread's order, and none is lost")
     func orders() throws {
         let worker = Worker()
         try worker.start(lends: true)

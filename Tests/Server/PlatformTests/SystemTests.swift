@@ -17,7 +17,7 @@ struct SystemClockTests {
         #expect(SystemClock.boot >= milliseconds, "the time of suspension comes on top")
     }
 
-    @Test("Processor time only grows, and a thread has no more of it than its process")
+    @Test("Processor time only grows, and a thread's is at most its process's")
     func processor() {
         let thread = SystemClock.threadNanoseconds
         #expect(thread > 0)
@@ -102,7 +102,7 @@ struct NamedThreadTests {
     }
 
     @Test(
-        "The system knows a thread by its name from the beginning, as much of it as it keeps",
+        "The system has a thread's name from the beginning, up to its maximum length",
         arguments: [("engine", "engine"), ("a name of many letters", "a name of many ")]
     )
     func name(given: String, shown: String) throws {

@@ -163,7 +163,7 @@ struct ClientTextTests {
         #expect(try text("0").contains("pushes per launch         -\n"))
     }
 
-    @Test("Gateways on one database are listed, with what is not the same in all of them")
+    @Test("Gateways on one database are listed, with their differences")
     func gateways() throws {
         let json = """
             {"gateways": [

@@ -22,7 +22,7 @@ struct ClusterSizeTests {
         #expect(size.limits.isEmpty && size.databases == 1)
     }
 
-    @Test("A device launches once in 15 minutes at the most, and never oftener than it is pushed")
+    @Test("A device launches at most once in 15 minutes, and at most once per push")
     func launches() {
         #expect(self.size(900_000, 5000).launches == 1000)
         #expect(self.size(900_000, 10).launches == 10)
@@ -67,7 +67,7 @@ struct ClusterSizeTests {
         }
     }
 
-    @Test("The text names what is asked for and what it takes")
+    @Test("The text names the load and the required sizes")
     func text() {
         let text = SizeText.text(self.size(100_000_000, 50_000))
         #expect(

@@ -30,7 +30,7 @@ struct TaskProgressTests {
         #expect(bar.done.count + bar.left.count == length)
     }
 
-    @Test("Numbers say how much is done, how fast, and how long it takes still")
+    @Test("The text says how much is done, how fast, and how much time is left")
     func facts() throws {
         var pace = TaskPace()
         pace.saw(20, at: 0)
@@ -139,7 +139,7 @@ struct TaskProgressTests {
         #expect(self.lines(empty)[1] == "no tasks")
     }
 
-    @Test("Without a terminal there is a line for what is new, and one for what is over")
+    @Test("Without a terminal each change and each end is one line")
     func changes() throws {
         var model = try self.model([40])
         let first = model.changes()

@@ -201,7 +201,7 @@ struct RoomStoreTests {
         try database.execute("UPDATE \(table) SET \(column) = X'FF00FF'")
     }
 
-    @Test("A finished file whose row cannot be read is found by its name, and can be taken")
+    @Test("A finished file with an unreadable row is found by its name, and can be taken")
     func unreadableFacts() throws {
         let id = try self.rig.finished()
         try self.spoil("facts", of: "transfers")

@@ -175,7 +175,7 @@ struct StateFilesTests {
         #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
     }
 
-    @Test("A download of known length fails in time when others fill the disk")
+    @Test("A download of known length fails before its end when the disk fills up")
     func filledByOthers() throws {
         defer { self.remove() }
         let free = Atomic<Int64>(30_000_000)

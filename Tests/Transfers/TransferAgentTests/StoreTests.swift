@@ -91,7 +91,7 @@ struct StoreTests {
         _ = try TransferStore(path: path, isLeftBehind: true)
     }
 
-    @Test("On a full disk the reserve makes room for a commit, and is taken again when there is space")
+    @Test("On a full disk the reserve gives space to a commit, and is reserved again when there is space")
     func reserve() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)

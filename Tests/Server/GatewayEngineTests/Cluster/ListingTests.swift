@@ -30,7 +30,7 @@ struct ListingTests {
         requests.devices(request) { $0.topic = EngineRig.topicName(topic) }
     }
 
-    @Test("Lists are read in turn, slice by slice: one over a huge table holds back no other")
+    @Test("Lists are read in slices by turns: one over a huge table delays no other")
     func turns() throws {
         let scene = self.scene()
         #expect(scene.heard { self.list(1, topic: 0, of: $0) }.isEmpty)
@@ -74,7 +74,7 @@ struct ListingTests {
         #expect(scene.store.reads.count == 2)
     }
 
-    @Test("A list by the time that pushes wait reads the devices on which a push is pending, and no others")
+    @Test("A list by waiting time reads only devices with a pending push")
     func pending() {
         let scene = self.scene()
         _ = scene.heard { $0.devices(1) { $0.order = .waiting } }

@@ -102,7 +102,7 @@ struct ContinuedContractTests {
         return (contract, wakes)
     }
 
-    @Test("Critical memory pressure ends the least advanced task first, one after the other", arguments: EngineKind.all)
+    @Test("Critical memory pressure ends the least advanced task first, one by one", arguments: EngineKind.all)
     func pressure(kind: EngineKind) throws {
         let (contract, wakes) = try self.pressed(kind, last: .fail)
         contract.ask { $0.conditions(10, 1) { $0.memoryPressure = .warning } }
@@ -159,7 +159,7 @@ struct ContinuedContractTests {
         #expect(try contract.lastWake().name == "a")
     }
 
-    @Test("A reload that lowers continuedMax ends the least advanced tasks at once", arguments: EngineKind.all)
+    @Test("A reload that lowers continuedMax ends the least advanced tasks immediately", arguments: EngineKind.all)
     func lowered(kind: EngineKind) throws {
         let (contract, wakes) = try self.pressed(kind, last: .queue)
         var configuration = EngineRig.open(EngineContract.policy)
@@ -325,7 +325,7 @@ struct SessionContractTests {
     }
 }
 
-@Suite("The contract of an engine: another policy", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: a new policy", .timeLimit(.minutes(15)))
 struct ReloadContractTests {
     @Test(
         "Pushes that a new policy allows earlier launch earlier, without another event",

@@ -192,7 +192,7 @@ struct DeviceListContractTests {
         #expect(contract.member(9030, "next") == "null" && contract.member(9030, "devices", "0").isEmpty)
     }
 
-    @Test("A prefix is of hexadecimal digits of either case alone", arguments: ["", "g", "0x", "0 ", "é"])
+    @Test("A prefix consists of hexadecimal digits of either case", arguments: ["", "g", "0x", "0 ", "é"])
     func prefixDigits(text: String) {
         #expect(text.withByteView { TokenPrefix(hex: $0) } == nil)
         #expect(String(repeating: "a", count: 201).withByteView { TokenPrefix(hex: $0) } == nil)

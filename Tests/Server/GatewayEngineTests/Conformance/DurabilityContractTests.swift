@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine that keeps something: failures and restarts", .timeLimit(.minutes(15)))
+@Suite("The contract of a durable engine: failures and restarts", .timeLimit(.minutes(15)))
 struct DurabilityContractTests {
     @Test(
         "After a failed commit every waiting request is refused once, and nothing continues",
@@ -171,7 +171,7 @@ struct DurabilityContractTests {
     }
 }
 
-@Suite("The contract of an engine that keeps something: background tasks", .timeLimit(.minutes(15)))
+@Suite("The contract of a durable engine: background tasks", .timeLimit(.minutes(15)))
 struct TaskDurabilityContractTests {
     private func contract(_ kind: EngineKind) throws -> EngineContract {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
@@ -179,7 +179,7 @@ struct TaskDurabilityContractTests {
         return contract
     }
 
-    @Test("A submission is answered only when it is durable", arguments: EngineKind.onCommand)
+    @Test("A submission is answered only after it is durable", arguments: EngineKind.onCommand)
     func durableFirst(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.step { $0.submit(1, 1, "a") }
@@ -319,7 +319,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "After a failed commit requests are refused, and lists show what is durable",
+        "After a failed commit requests are refused, and lists show the durable state",
         arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {

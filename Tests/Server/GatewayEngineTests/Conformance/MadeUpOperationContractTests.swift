@@ -82,7 +82,7 @@ struct MadeUpOperationContractTests {
         for request in 3...7 { #expect(contract.answerCount(request) == 1, "request \(request)") }
     }
 
-    @Test("A device that is unknown, removed or of another topic is out of its reach", arguments: EngineKind.all)
+    @Test("An unknown or removed device, or one of another topic, is out of scope", arguments: EngineKind.all)
     func reach(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let (stranger, owner) = (try Caller.ofTopics([1]), try Caller.ofTopics([0]))
@@ -105,7 +105,7 @@ struct MadeUpOperationContractTests {
         #expect(contract.text(8) == #"{"isCharging":false}"#)
     }
 
-    @Test("After a failed commit it does what it declares", arguments: EngineKind.keepingAlone)
+    @Test("After a failed commit the operation behaves as declared", arguments: EngineKind.keepingAlone)
     func failedStore(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.register(1, 1) }

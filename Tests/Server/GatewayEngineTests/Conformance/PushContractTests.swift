@@ -194,7 +194,7 @@ struct PushContractTests {
         #expect(contract.member(3, "attempts") == "1" && contract.member(5, "attempts") == "2")
     }
 
-    @Test("A dry run says what would be, and changes nothing", arguments: EngineKind.all)
+    @Test("A dry run gives the answer of a push, and changes nothing", arguments: EngineKind.all)
     func dryRun(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }

@@ -150,7 +150,7 @@ struct EngineMomentTests {
 
 @Suite("Storage locations of a gateway")
 struct GatewayStoreTests {
-    @Test("The history has the configured bounds on a disk, and those of memory in memory")
+    @Test("On a disk the history has the configured limits, and in memory its own")
     func historyLimits() throws {
         var configuration = GatewayConfiguration()
         configuration.limits.historyBytesMax = 100 << 20

@@ -193,7 +193,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.session.isFinished)
     }
 
-    @Test("A request that takes too long is answered 408; a connection that asks nothing just ends")
+    @Test("A request that takes too long is answered 408, and a connection without a request just ends")
     func time() {
         var limits = TransportLimits()
         limits.requestSeconds = 5
@@ -216,7 +216,7 @@ struct HTTP1ConformanceTests {
     }
 
     @Test(
-        "Bytes that come drop by drop do not put off the end of a request's time",
+        "A slow trickle of bytes does not extend a request's time",
         arguments: ["", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n"]
     )
     func drip(beginning: String) {
