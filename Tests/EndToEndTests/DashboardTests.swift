@@ -88,7 +88,7 @@ struct DashboardTests {
         try self.play(["pages"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("Its URL describes the view, tables announce scrolling, and missing routes are reported")
+    @Test("The URL describes the view, tables announce scrolling, and missing routes are reported")
     func addresses() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -242,7 +242,7 @@ struct DashboardTests {
         try self.play(["foreign"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("Its files allow nothing but themselves, and only the admin listener has them")
+    @Test("The page may load only its own files, and only the admin listener serves it")
     func files() throws {
         let gateway = try RunningGateway()
         let page = try gateway.admin("/")

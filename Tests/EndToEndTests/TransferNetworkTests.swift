@@ -329,7 +329,7 @@ struct TransferServiceTests {
         #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
     }
 
-    @Test("Its watchdog starves while its thread does not turn")
+    @Test("The agent's watchdog starves while the agent's thread is stopped")
     func watchdog() throws {
         let listen = ["--listen", "unix:\(self.path("own.sock"))"]
         let service = try ManagedService(["--watchdog", "200000"], self.command + listen)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The repository keeps its style", .timeLimit(.minutes(15)))
 struct TidyTests {
-    @Test("Every source file follows every rule, except for the listed exceptions, each of which is needed")
+    @Test("Every source file follows every rule, except for the listed exceptions, and each exception is needed")
     func sources() throws {
         let files = try Repository.sources()
         #expect(files.count > 50, "the tidy test must see the sources")

@@ -188,7 +188,7 @@ struct NoticeSendersTests {
         #expect(!mayHear(self.notice(1)))
     }
 
-    @Test("Dropped notices over the limit per second are a flood, of which few are kept")
+    @Test("More dropped notices per second than the limit are a flood, and the kept senders are limited")
     func flood() {
         var senders = NoticeSenders()
         func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }

@@ -113,7 +113,7 @@ struct PushTraceTests {
         #expect(Self.told(plain) == nil)
     }
 
-    @Test("A push that stands for others links to their traces, the newest first, at most eight")
+    @Test("A push that replaced others links to their traces, the newest first, at most eight")
     func links() throws {
         let rig = EngineRig()
         for number in 1...4 { rig.push(1, trace: EngineRig.trace(number)) }

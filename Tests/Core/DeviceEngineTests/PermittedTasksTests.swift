@@ -44,7 +44,7 @@ struct PermittedTasksTests {
         #expect((times[true] ?? 0) > 500 && (times[false] ?? 0) > 500)
     }
 
-    @Test("A worker is warned of the patterns of which no identifier is permitted")
+    @Test("A worker is warned of the patterns that match no permitted identifier")
     func warnings() {
         let texts = ["a", "a.b", "a.*", "a.b.*", "b..*", "b.*", "..*", "a-.*", "_", "a.", "a.b.", "b.a.b"]
         let letters = ["a", "b", ".", "-", "_"]

@@ -69,7 +69,7 @@ struct TablesTests {
         #expect(table.takeChanges() == [])
     }
 
-    @Test("The elements of which there is most are those that sorting would put first", arguments: UInt64(1)...20)
+    @Test("The largest elements are those that sorting would put first", arguments: UInt64(1)...20)
     func most(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let amounts = (0..<generator.number(below: 300)).map { _ in generator.number(below: 50) }

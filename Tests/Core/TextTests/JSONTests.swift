@@ -241,7 +241,7 @@ struct JSONSyntaxTests {
         #expect(self.fault(text) == JSONSyntaxFault(what: what, isCutShort: false))
     }
 
-    @Test("Text that is not UTF-8 is named as such")
+    @Test("Text that is not UTF-8 is refused as not UTF-8")
     func notUTF8() {
         #expect(JSONSyntax.fault(in: [0x22, 0xFF, 0x22])?.what == "it is not UTF-8")
     }

@@ -150,7 +150,7 @@ struct FileWatchTests {
         #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
     }
 
-    @Test("A log and a mark of different journals, next to a file without rows, are reported as such")
+    @Test("A log and a mark of different journals are reported as different")
     func differentJournals() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()

@@ -112,7 +112,7 @@ struct LogDamageTests {
         }
     }
 
-    @Test("A last commit of which only parts reached the disk is left out", arguments: 1...3)
+    @Test("A last commit is left out if only parts of it reached the disk", arguments: 1...3)
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)
         let copy = try Self.changed(folder) { log in

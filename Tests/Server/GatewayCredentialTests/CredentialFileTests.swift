@@ -93,7 +93,7 @@ final class CredentialFileTests {
         #expect(try self.text("history.key") == "0123\n")
     }
 
-    @Test("A folder, a pipe or a dangling link in place of a secret is named as such", arguments: 0..<3)
+    @Test("A folder, a pipe or a dangling link in place of a secret is named in the error", arguments: 0..<3)
     func noFile(kind: Int) throws {
         let path = "\(self.folder)/history.key"
         switch kind {

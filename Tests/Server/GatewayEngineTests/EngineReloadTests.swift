@@ -45,7 +45,7 @@ struct EngineReloadTests {
         #expect(answers.map(\.status) == [200, 400])
     }
 
-    @Test("A device that waits by the old policy is launched by the new one, and its launch says by which")
+    @Test("A device that waits at a reload is launched by the new policy, and its launch names the version")
     func waiting() throws {
         let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
         let world = EngineWorld(clock, seed: 1)

@@ -158,7 +158,7 @@ struct HeldBytesTests {
         #expect(held.count == 5)
     }
 
-    @Test("Bytes are accepted up to both limits, of which the connection's is checked first")
+    @Test("Bytes are accepted up to both limits, and the connection's is checked first")
     func shortage() {
         let all = RequestBytes(bytesMax: 100)
         var (held, other) = (HeldBytes(), HeldBytes())

@@ -290,7 +290,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A running transfer is stored as waiting, and restored as such")
+    @Test("A running transfer is stored as waiting, and a restored one gets the stored state and bytes")
     func memory() {
         let transfer = Self.transfer(.running)
         #expect(transfer.memory.state == .waiting)

@@ -109,7 +109,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A gateway that returns under another number has lost its wakes, and tells its workers")
+    @Test("A gateway that returns under another number has lost its wakes, and notifies its workers")
     func newNumber() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.subscribe(1, slots: 1) }

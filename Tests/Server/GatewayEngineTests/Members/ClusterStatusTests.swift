@@ -83,7 +83,7 @@ struct ConfigurationDigestsTests {
     }
 
     @Test(
-        "Each key by which a gateway decides differs by its own name",
+        "A difference in any key that affects decisions is reported under that key",
         arguments: [
             ("policy.launchInterval=77", "policy.launchInterval"), ("policy.maxPenalty=1", "policy.maxPenalty"),
             ("registration=open", "registration"), ("limits.devicesMax=5", "limits.devicesMax"),
