@@ -8,7 +8,7 @@ struct AppStateTests {
     private let topic = "com.example.use"
     private let token = String(repeating: "a5", count: 32)
 
-    @Test("Idle, in use and idle again reach the gateway, which wakes at once while it is in use")
+    @Test("Idle, in use and idle again reach the gateway, which launches immediately while it is in use")
     func use() throws {
         let gateway = try RunningGateway()
         let bus = try self.bus(gateway)

@@ -4,7 +4,7 @@ import WakeGateTestKit
 
 @Suite("The article on background tasks", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundTaskArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "BackgroundTasks")
         #expect(shown.count > 20)
@@ -28,7 +28,7 @@ struct BackgroundTaskArticleTests {
 
 @Suite("The article on continued tasks", .serialized, .timeLimit(.minutes(15)))
 struct ContinuedTaskArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "ContinuedTasks")
         #expect(shown.count > 15)
@@ -52,7 +52,7 @@ struct ContinuedTaskArticleTests {
 
 @Suite("The checklist", .serialized, .timeLimit(.minutes(15)))
 struct ChecklistArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "Checklist")
         let start = try #require(shown.first?.command)
@@ -75,7 +75,7 @@ struct ChecklistArticleTests {
 
 @Suite("The article on transfers", .serialized, .timeLimit(.minutes(15)))
 struct TransferArticleTests {
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let server = try TransferServer()
         try server.put("film.mp4", TransferServer.content(3_000_000))
@@ -95,7 +95,7 @@ struct TransferArticleTests {
 
 @Suite("The articles on several gateways", .serialized, .timeLimit(.minutes(15)))
 struct ClusterArticleTests {
-    @Test("Two gateways on one database, as ManyGateways has them")
+    @Test("Two gateways on one database, as shown in ManyGateways")
     func manyGateways() throws {
         let shown = try ShownCommand.all(in: "ManyGateways")
         #expect(shown.filter { $0.command.hasPrefix("wakegate dev ") }.count == 2)
@@ -120,7 +120,7 @@ struct ClusterArticleTests {
         for each in shown { try terminal.run(each) }
     }
 
-    @Test("The questions of WatchingACluster are answered to an operator's role, and find nothing amiss")
+    @Test("The queries of WatchingACluster run under an operator's role, and find no fault")
     func questions() throws {
         let scene = try DatabaseScene()
         #expect(try scene.run("roles.sql").status == 0)
@@ -177,7 +177,7 @@ struct WebhookArticleTests {
         #expect(try Answer(curlOutput: answer.output).status == 401)
     }
 
-    @Test("Its commands start the receiver, and a gateway by which a push gets there")
+    @Test("The article's commands start the receiver and a gateway, and a push reaches the receiver")
     func commands() throws {
         let folder = try RestartFolder()
         try Data(self.script().utf8).write(to: folder.folder.appendingPathComponent("receiver.py"))
@@ -215,7 +215,7 @@ struct ReloadArticleTests {
         return text.split(separator: "\n").map(String.init)
     }
 
-    @Test("Each command gives what stands below it")
+    @Test("Each command prints the output shown below it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "Reloading")
         #expect(
@@ -273,7 +273,7 @@ struct CredentialArticleTests {
         try #require(ended.status == 0, "\(heading): \(ended.errors)")
     }
 
-    @Test("Its authority, its certificates and its list of revocations do what it says")
+    @Test("The article's authority, certificates and list of revocations work as described")
     func certificates() throws {
         let folder = try RestartFolder()
         for heading in ["An authority", "A provider's certificate", "A worker's certificate"] {

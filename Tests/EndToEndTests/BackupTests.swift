@@ -55,7 +55,7 @@ struct BackupTests {
         }
         let device = try ask("/v1/devices/\(self.token)")
         #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])
-        #expect(device.recent.first?[0] == "push", "what the journal kept for the history is in its copy")
+        #expect(device.recent.first?[0] == "push", "the copy has the events that the journal kept")
         #expect(serve.errors.contains("the history is not whole"), "\(serve.errors)")
         let stats = try ask("/v1/stats")
         let accepted = try #require(stats.integer("pushes", "accepted"))
@@ -66,7 +66,7 @@ struct BackupTests {
         #expect(try serve.finish().status == 0)
     }
 
-    @Test("A copy asks workers for the tokens that its gateway took, and refuses those that it refused")
+    @Test("A copy accepts and refuses the same tokens of workers as its gateway")
     func tokens() throws {
         let gateway = try ServedGateway()
         let (good, _) = try gateway.issue("--role", "worker", "--topic", self.topic)

@@ -18,7 +18,7 @@ struct CredentialBoundTests {
         #expect((refused.value("message") as? String)?.contains(limit) == true)
     }
 
-    @Test("A bearer token's connection too many is answered 429 and ends; other tokens, and the next, are good")
+    @Test("A bearer token's excess connection is answered 429 and ends; others, and the next one, are accepted")
     func bearerToken() throws {
         let gateway = try ServedGateway(Self.one)
         let path = "/v1/topics/\(self.topic)/wakes?slots=0"
@@ -31,12 +31,12 @@ struct CredentialBoundTests {
         let stats = try gateway.ask(.admin, "GET", "/v1/stats")
         #expect(stats.integer("limits", "connectionsPerCredentialMax") == 2)
         worker.process.send(SIGKILL)
-        try gateway.eventually("room for another connection") {
+        try gateway.eventually("a free place for another connection") {
             try gateway.ask(.edge, "GET", path, token: token).reason == "BadQuery"
         }
     }
 
-    @Test("A stream too many that names a device is answered 429, and one that names another device is not")
+    @Test("An excess stream that names a device is answered 429, and one that names another device is not")
     func streamsOfDevice() throws {
         let gateway = try RunningGateway(["--set", "limits.streamsPerDeviceMax=1"])
         let topic = "\(self.topic)/wakes?device=\(self.devices[0])"
@@ -82,7 +82,7 @@ struct CredentialBoundTests {
         #expect(try third.line() == "answer 200")
         #expect(try gateway.stats().integer("limits", "connectionsPerCredentialMax") == 1)
         first.send(SIGKILL)
-        try gateway.eventually("room for another connection") {
+        try gateway.eventually("a free place for another connection") {
             let next = try connection(certificate, self.devices[0])
             #expect(try next.line() == "settings")
             return try next.line() == "answer 200"

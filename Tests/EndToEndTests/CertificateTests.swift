@@ -146,7 +146,7 @@ struct CertificateTests {
         }
     }
 
-    @Test("A certificate of the other environment is refused by name; one of both, or of none, is not")
+    @Test("Only a certificate of the other environment is refused by name")
     func environment() throws {
         func issue(_ environments: [Int]) throws -> String {
             let extensions = TestAuthority.extensions(topics: [], environments: environments)

@@ -35,7 +35,7 @@ struct ConditionsReportTests {
         #expect(try worker.process.finish().status == 0)
     }
 
-    @Test("The network is what the kernel says: its default route, and the link that leads there")
+    @Test("The network is reported by the kernel's default route and its link")
     func network() throws {
         guard geteuid() == 0 else { return }
         let socket = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID()).sock").path

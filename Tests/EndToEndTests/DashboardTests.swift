@@ -33,7 +33,7 @@ struct DashboardTests {
         try self.play(["light", "dark", "phone"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("Every control of it is used, by pointer and keyboard, and does what it says")
+    @Test("Every control works, by pointer and keyboard")
     func controls() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -88,21 +88,21 @@ struct DashboardTests {
         try self.play(["pages"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("Its address says what is shown, and tables say that they scroll; where routes are missing it says so")
+    @Test("The URL describes the view, tables announce scrolling, and missing routes are reported")
     func addresses() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
         try self.play(["addresses", "hints", "older"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("All tabs of a browser share one live stream, which a hidden tab leaves to the others")
+    @Test("All tabs of a browser share one live stream, and a hidden tab leaves it to the others")
     func tabs() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
         try self.play(["tabs"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("On a phone holds and refusals come first, and each row of a table is a card that begins with its reason")
+    @Test("On a phone holds and refusals come first, and each table row is a card that begins with its reason")
     func narrow() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -141,7 +141,7 @@ struct DashboardTests {
         try self.play(["held"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("First digits find a device, an address without anything says so, and what destroys is red")
+    @Test("First digits find a device, an empty address says so, and destructive controls are red")
     func finds() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -161,7 +161,7 @@ struct DashboardTests {
         #expect(try gateway.stats().integer("pushes", "discarded", "cancelled") == 3)
     }
 
-    @Test("The oldest wake of a worker stands out by the execution window of its topic")
+    @Test("The oldest wake of a worker is marked by the execution window of its topic")
     func late() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -196,7 +196,7 @@ struct DashboardTests {
         withExtendedLifetime((snail, hare)) {}
     }
 
-    @Test("A gateway that has seen nothing says what to do")
+    @Test("A gateway without data says what to do")
     func empty() throws {
         let gateway = try RunningGateway()
         try self.play(["empty"], "http://\(gateway.admin)", push: "")
@@ -229,20 +229,20 @@ struct DashboardTests {
         withExtendedLifetime((worker, others, next)) {}
     }
 
-    @Test("Afar it asks for an operator's token, says why one is refused, and never puts it into a URL")
+    @Test("On another machine it asks for an operator's token, explains refusals, and never puts a token into a URL")
     func token() throws {
         let gateway = try ServedGateway()
         let token = try gateway.issue("--role", "operator").token
         try self.play(["token"], gateway.url(.adminAfar), push: "", token: token)
     }
 
-    @Test("In a browser another site's page gets nothing by asking, and its link leads to the dashboard")
+    @Test("A page of another site gets no data, and its link leads to the dashboard")
     func foreign() throws {
         let gateway = try RunningGateway()
         try self.play(["foreign"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("Its files allow nothing but themselves, and only the admin listener has them")
+    @Test("The page may load only its own files, and only the admin listener serves it")
     func files() throws {
         let gateway = try RunningGateway()
         let page = try gateway.admin("/")

@@ -20,7 +20,7 @@ struct DatabaseCheckTests {
         for word in words + ["store: "] { #expect(ended.errors.contains(word), "line \(line): \(ended.errors)") }
     }
 
-    @Test("A database that a gateway can use is good, before its tables are made and after; nothing is made by looking")
+    @Test("A usable database passes the check, before its tables are created and after; the check creates nothing")
     func good() throws {
         let server = try PostgresServer()
         let address = try server.database()
@@ -62,7 +62,7 @@ struct DatabaseCheckTests {
         #expect(!ended.errors.contains("s3cret"))
     }
 
-    @Test("Rights that are missing are named, with what grants them")
+    @Test("Missing rights are named, with the statement that grants them")
     func rights() throws {
         let server = try PostgresServer()
         let address = try server.database()
@@ -204,7 +204,7 @@ final class DatabaseScene {
     }
 }
 
-@Suite("Gateways on a primary with standbys, of which one takes over", .timeLimit(.minutes(15)))
+@Suite("Gateways on a primary with standbys, with a failover", .timeLimit(.minutes(15)))
 struct FailoverTests {
     private let topic = "com.example.failover"
 
@@ -260,7 +260,7 @@ struct FailoverTests {
         for gateway in gateways {
             try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
             #expect(gateway.process.errors.contains("storeDetached"))
-            try gateway.eventually("everybody's pushes") {
+            try gateway.eventually("the pushes of all gateways") {
                 try gateway.stats().integer("pushes", "accepted") == acknowledged.count
             }
             for name in acknowledged { #expect(try gateway.admin("/v1/pushes/\(name)").status == 200, "\(name)") }

@@ -32,7 +32,7 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("An idle gateway ends at once", arguments: [SIGTERM, SIGINT])
+    @Test("An idle gateway ends immediately", arguments: [SIGTERM, SIGINT])
     func idle(signal: Int32) throws {
         let gateway = try RunningGateway()
         gateway.process.send(signal)
@@ -81,7 +81,7 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("A connection that comes during the shutdown and asks nothing does not hold it up")
+    @Test("A new connection without a request does not delay the shutdown")
     func silentConnection() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
         let worker = try gateway.curlWorker(topic: self.topic)
@@ -106,7 +106,7 @@ struct DrainTests {
         let completed: [String]
     }
 
-    @Test("A shutdown under pushes at full rate, with 200 wakes in flight, refuses none for good and loses none")
+    @Test("A shutdown under pushes at full rate, with 200 wakes in flight, loses no push and no wake")
     func underLoad() throws {
         let (devices, slots) = (200_000, 200)
         let folder = try RestartFolder()

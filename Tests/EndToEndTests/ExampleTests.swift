@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The examples in other languages", .serialized, .timeLimit(.minutes(15)))
+@Suite("Examples in other languages", .serialized, .timeLimit(.minutes(15)))
 struct ExampleTests {
     private let topic = "com.example.examples"
     private let token = String(repeating: "e8", count: 32)
@@ -25,7 +25,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("Each is short enough to be read before it is copied")
+    @Test("Each example is short")
     func short() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
         let names = ["worker", "provider", "transfers", "progress"]
@@ -39,7 +39,7 @@ struct ExampleTests {
     }
 
     @Test(
-        "A worker handles wakes, comes back to a gateway that was restarted, and ends well",
+        "A worker handles wakes, survives a restart of the gateway, and ends properly",
         arguments: Language.allCases
     )
     func worker(language: Language) throws {
@@ -56,7 +56,7 @@ struct ExampleTests {
     }
 
     @Test(
-        "Characters that end a line for some readers end none of a worker's",
+        "Unicode line separators do not end a worker's line",
         arguments: Language.allCases
     )
     func lineSeparators(language: Language) throws {
@@ -118,7 +118,7 @@ struct ExampleTests {
         try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
     }
 
-    @Test("A worker whose handler fails says so", arguments: Language.allCases)
+    @Test("A worker whose handler fails reports it", arguments: Language.allCases)
     func failure(language: Language) throws {
         let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
         let changed = gateway.folder.appendingPathComponent("worker.\(language.rawValue)")
@@ -176,7 +176,7 @@ struct ExampleTests {
     }
 
     @Test(
-        "A provider tries again while a gateway drains, and is gone, and its push counts once",
+        "A provider retries while a gateway drains or is away, and its push counts once",
         arguments: Language.allCases
     )
     func providerRetries(language: Language) throws {

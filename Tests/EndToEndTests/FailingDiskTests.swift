@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway whose disk takes no more", .serialized, .timeLimit(.minutes(15)))
+@Suite("A gateway with a full disk", .serialized, .timeLimit(.minutes(15)))
 struct FailingDiskTests {
     private let topic = "com.example.disk"
 
@@ -64,7 +64,7 @@ struct FailingDiskTests {
         #expect(try next.push(Self.token(0), topic: self.topic).status == 200)
     }
 
-    @Test("A shutdown does not wait for results that a failed store cannot take, and ends with 1")
+    @Test("A shutdown does not wait for results that a failed store cannot keep, and ends with 1")
     func shutdown() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(["--set", "drainTimeout=600"], under: Self.limited)

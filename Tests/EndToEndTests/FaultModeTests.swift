@@ -48,7 +48,7 @@ struct FaultModeTests {
         #expect(faulty.gateway.process.errors.contains("warning: rules[33].then.reason"))
     }
 
-    @Test("Rules pick by topic, type, priority, key and ordinal; what they do not pick is taken")
+    @Test("Rules match by topic, type, priority, key and ordinal; other pushes are accepted")
     func picks() throws {
         let key = try Self.proof(keyID: "PICKEDKEY1")
         let faulty = try FaultyGateway(
@@ -83,7 +83,7 @@ struct FaultModeTests {
         #expect(try faulty.accepted() == 5)
     }
 
-    @Test("A delayed push is overtaken by later ones, and then taken or answered")
+    @Test("A delayed push is overtaken by later ones, and then accepted or answered")
     func delay() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { delay: 1500 } }",
@@ -94,7 +94,7 @@ struct FaultModeTests {
         #expect(try faulty.rejected() == ["ServiceUnavailable": 1])
     }
 
-    @Test("A delayed push is taken though its client has given up, unless GOAWAY has said that it was not")
+    @Test("A delayed push is accepted even if its client has given up, unless GOAWAY refused it")
     func abandoned() throws {
         let faulty = try FaultyGateway(
             "{ id: 'first', when: { nth: 1 }, then: { delay: 1500 } }",
@@ -173,7 +173,7 @@ struct FaultModeTests {
         #expect(try faulty.frames([[4]]).last == "200 1")
     }
 
-    @Test("A stuck push is never answered while others are, and does not hold a shutdown up")
+    @Test("A stuck push is never answered, and delays neither others nor a shutdown")
     func stuck() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { stuck: true } }",
@@ -216,7 +216,7 @@ struct FaultModeTests {
         #expect(try faulty.frames([[1, 2]]).contains("settings 5"))
     }
 
-    @Test("The reply to a durable push is lost in three ways; the push counts, and so does its repetition, once")
+    @Test("The reply to a durable push is lost in three ways; the push and its repetition count once")
     func lostReply() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { dropReply: 'reset' } }",
@@ -228,7 +228,7 @@ struct FaultModeTests {
     }
 
     @Test(
-        "A provider token expires: its connection is unusable, others with it are refused, until the rules are cleared"
+        "An expired provider token makes its connection unusable, and is refused elsewhere until the rules are cleared"
     )
     func expiredToken() throws {
         let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { expireToken: true } }")

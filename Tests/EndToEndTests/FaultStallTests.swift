@@ -111,7 +111,7 @@ struct FaultClientTests {
         try #require(ProviderClient.withToken.first { $0.testDescription == name })
     }
 
-    @Test("aioapns repeats a push whose answer was lost with its connection, and it is counted once")
+    @Test("aioapns repeats a push whose answer was lost with its connection, and it counts once")
     func lostReply() throws {
         let faulty = try FaultyGateway("{ id: 'lost', when: { nth: 1 }, then: { dropReply: 'close' } }")
         #expect(try self.play(self.client("aioapns"), faulty, pushes: 1) == [["200": 1]])
@@ -137,7 +137,7 @@ struct FaultClientTests {
         #expect(try faulty.rejected() == ["ServiceUnavailable": 1, "TooManyRequests": 1])
     }
 
-    @Test("Node's session ends with GOAWAY, and the next push opens another")
+    @Test("Node's session ends at GOAWAY, and the next push opens another")
     func node() throws {
         let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { goaway: { inFlight: 'refuse' } } }")
         let answers = try self.play(.node, faulty, pushes: 3)
@@ -195,7 +195,7 @@ struct FaultRouteTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("wakegate serve takes no fault rules, on its command line or over the admin API")
+    @Test("wakegate serve accepts no fault rules, on its command line or over the admin API")
     func serve() throws {
         let served = try ServedGateway()
         for (method, path) in [

@@ -48,7 +48,7 @@ struct FormerStateTests {
         return (value as? NSNumber)?.intValue
     }
 
-    @Test("Every count is found, and what was in flight is lost")
+    @Test("Every count is restored, and wakes in flight are lost")
     func counts() throws {
         let before = try #require(try self.former()["stats"] as? Object)
         let folder = try self.unpacked()
@@ -145,7 +145,7 @@ struct FormerStateTests {
         #expect(failed["attempt"] as? Int == 2)
     }
 
-    @Test("A journal of an older format is refused by its name, with the way to convert it, and is left unchanged")
+    @Test("A journal of an older format is refused by name, with the way to convert it, and not changed")
     func olderFormat() throws {
         let folder = try self.unpacked()
         try folder.changeJournal("PRAGMA user_version = 1")

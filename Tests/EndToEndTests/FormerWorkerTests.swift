@@ -88,7 +88,7 @@ struct FormerWorkerTests {
         return try Answer(curlOutput: try ChildProcess.run("curl", options + ["--data-binary", payload, url]).output)
     }
 
-    @Test("Its reports, subscription, results and farewell are understood, and it is sent the very event it knows")
+    @Test("A former worker's requests are understood, and it gets the event format it knows")
     func worker() throws {
         let gateway = try RunningGateway()
         #expect(try gateway.wakegate("device", "register", Self.token, "--topic", "com.example.app").status == 0)

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("A journal that lacks what was committed", .serialized, .timeLimit(.minutes(15)))
+@Suite("A journal without its latest commits", .serialized, .timeLimit(.minutes(15)))
 struct JournalLossTests {
     private let topic = "com.example.loss"
 

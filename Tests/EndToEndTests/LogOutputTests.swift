@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Where the log goes", .serialized, .timeLimit(.minutes(15)))
+@Suite("Destinations of the log", .serialized, .timeLimit(.minutes(15)))
 struct LogOutputTests {
     private let topic = "com.example.log"
     private let token = String(repeating: "10910910", count: 8)
@@ -72,7 +72,7 @@ struct LogOutputTests {
         #expect(!gateway.process.errors.contains("forged"))
     }
 
-    @Test("Where standard error is the journal, entries go there with fields of their own")
+    @Test("If standard error is the journal, entries are sent there with separate fields")
     func journal() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -105,7 +105,7 @@ struct LogOutputTests {
     }
 }
 
-@Suite("Commands whose standard output takes nothing", .timeLimit(.minutes(15)))
+@Suite("Commands with an unusable standard output", .timeLimit(.minutes(15)))
 struct LostOutputTests {
     private let topic = "com.example.lost"
     private let token = String(repeating: "10570570", count: 8)

@@ -99,7 +99,7 @@ struct MalformedPushTests {
             reason: "BadDryRun"
         ),
         Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
-        Case(testDescription: "what is not JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "invalid JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
         Case(testDescription: "JSON that is not an object", body: "[1]", status: 400, reason: "PayloadEmpty"),
         Case(
             testDescription: "4097 bytes",
@@ -109,7 +109,7 @@ struct MalformedPushTests {
         ),
     ]
 
-    @Test("Each is refused with its status and reason, and the next good push is taken")
+    @Test("Each malformed push is refused with its status and reason, and the next valid push is accepted")
     func table() throws {
         let gateway = try RunningGateway()
         let body = gateway.folder.appendingPathComponent("body")
@@ -161,7 +161,7 @@ struct MalformedPushTests {
         #expect(test.body.contains(#""warnings":["content-available;"#), "\(test.body)")
     }
 
-    @Test("A body far past the limit is answered at once, and then stopped without an error")
+    @Test("A body far beyond the limit is answered immediately, and then stopped without an error")
     func megabyte() throws {
         let gateway = try RunningGateway()
         let body = gateway.folder.appendingPathComponent("body")

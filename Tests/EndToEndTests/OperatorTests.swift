@@ -101,7 +101,7 @@ struct PauseTests {
     private let other = String(repeating: "cd", count: 32)
 
     @Test(
-        "A worker gets nothing of a paused topic, through a restart, until it is resumed",
+        "A worker gets no wakes of a paused topic, through a restart, until it is resumed",
         arguments: [SIGKILL, SIGTERM]
     )
     func pause(signal: Int32) throws {
@@ -131,7 +131,7 @@ struct PauseTests {
         #expect(list.contains("\(self.topic)  2        1        2        0          paused"), "\(list)")
         #expect(try second.stats().integer("wakes", "launched") == 0)
         #expect(try second.wakegate("device", "launch", self.other).status == 0)
-        #expect(try next.line() == self.other, "a person launches what is paused")
+        #expect(try next.line() == self.other, "an operator launches a paused push")
         try second.eventually("its result") { try second.stats().integer("pushes", "completed") == 1 }
         #expect(try second.stats().integer("wakes", "launched") == 1)
         #expect(try second.wakegate("topic", "resume", self.topic).status == 0)
@@ -168,7 +168,7 @@ struct PauseTests {
         #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
     }
 
-    @Test("An operator's push goes the way of a provider's")
+    @Test("An operator's push is handled like a provider's")
     func testPush() throws {
         let gateway = try RunningGateway()
         let path = "/v1/devices/\(self.token)/push"
@@ -197,7 +197,7 @@ struct WhatIfTests {
     private let topic = "com.example.what.if"
     private let token = String(repeating: "0f1f", count: 16)
 
-    @Test("Recorded pushes are replayed under another policy, and nothing of the device changes")
+    @Test("Recorded pushes are replayed under another policy, without changing the device")
     func replay() throws {
         // With an interval of two seconds, three pushes in a row lead to two launches.
         let gateway = try RunningGateway(["--set", "policy.launchInterval=2"])

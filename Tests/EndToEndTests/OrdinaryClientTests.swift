@@ -106,7 +106,7 @@ struct RawClientTests {
     }
 
     @Test(
-        "curl repeats what a restart left without an answer, until all is answered",
+        "curl repeats requests that a restart left unanswered, until all are answered",
         arguments: [[], Self.forCertificate]
     )
     func curlRestart(settings: [String]) throws {
@@ -173,7 +173,7 @@ struct RawClientTests {
     }
 }
 
-@Suite("Clients of other languages on every route", .serialized, .timeLimit(.minutes(15)))
+@Suite("Clients in other languages on every route", .serialized, .timeLimit(.minutes(15)))
 struct RouteClientTests {
     /// A program that reads lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
     struct Client: CustomTestStringConvertible {
@@ -230,7 +230,7 @@ struct RouteClientTests {
                 let ended = try ChildProcess.run("curl", gateway.curlOptions + ["-I", version, origin + path])
                 #expect(ended.status == 0, "\(origin)\(path): \(ended.errors)")
                 #expect(ended.output.hasPrefix(version == "--http1.1" ? "HTTP/1.1 " : "HTTP/2 "), "\(path)")
-                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content behind the head")
+                #expect(ended.output.hasSuffix("\r\n\r\n"), "\(path): there is content after the head")
             }
         }
     }
@@ -307,7 +307,7 @@ struct AppleStreamLimitTests {
         return ended.output.split(separator: "\n").map(String.init)
     }
 
-    @Test("By default a connection may have a thousand from the start")
+    @Test("By default a connection may open a thousand streams from the start")
     func unlimited() throws {
         let gateway = try RunningGateway()
         #expect(
@@ -317,7 +317,7 @@ struct AppleStreamLimitTests {
         )
     }
 
-    @Test("With appleStreamLimit it has one until its first push with a good token, and then a thousand")
+    @Test("With appleStreamLimit it may open one stream until its first push with a valid token, and then a thousand")
     func limited() throws {
         let asking = try AskingGateway(Self.demand)
         try asking.useKey("KEY0000001", topic: Self.topic)
@@ -345,7 +345,7 @@ struct AppleStreamLimitTests {
         #expect(try self.said(gateway, "2") == ["limit 1", "answered 1 403", "refused 1"])
     }
 
-    @Test("A worker's connection has a thousand as soon as it has subscribed")
+    @Test("A worker's connection may open a thousand streams once it has subscribed")
     func worker() throws {
         let gateway = try RunningGateway(Self.demand)
         #expect(

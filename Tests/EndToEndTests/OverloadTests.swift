@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A gateway that is asked too much", .serialized, .timeLimit(.minutes(15)))
+@Suite("An overloaded gateway", .serialized, .timeLimit(.minutes(15)))
 struct OverloadTests {
     struct Noise: Decodable {
         let noisy: Int
@@ -21,7 +21,7 @@ struct OverloadTests {
         RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name).py").path
     }
 
-    @Test("A topic whose provider sends at full rate lets a quiet one's pushes through in their turn")
+    @Test("A topic at full rate lets a quiet topic's pushes through in their turn")
     func noisyTopic() throws {
         let gateway = try RunningGateway(["--set", "store=memory"])
         let arguments = [self.client("noisy_topic"), gateway.edge, gateway.certificateAuthority, "20"]
@@ -42,7 +42,7 @@ struct OverloadTests {
         #expect(crowd.operator == 200)
     }
 
-    @Test("When the system has no descriptor left the open connections are served, and it is not asked again and again")
+    @Test("Without free descriptors open connections are served, and accepting is not retried in a loop")
     func noDescriptors() throws {
         let gateway = try RunningGateway()
         let limit = "--nofile=\(try self.descriptors(of: gateway) + 20)"
@@ -84,7 +84,7 @@ struct OverloadTests {
 struct SlowWorkerTests {
     private let topic = "com.example.slow"
 
-    @Test("A stream whose reader stops gets no more wakes at its bound, and gets them once it reads again")
+    @Test("A stream whose reader stops gets no more wakes at its limit, and gets them once it reads again")
     func pause() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
         // nghttp grants a stream 1,023 bytes at a time, so the rest waits in the gateway.

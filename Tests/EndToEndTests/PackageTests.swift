@@ -72,7 +72,7 @@ struct PackageTests {
         #expect(commit == built)
     }
 
-    @Test("The configuration that the package installs is good")
+    @Test("The installed configuration is valid")
     func configuration() throws {
         // A development gateway creates a certificate.
         let development = try RunningGateway()

@@ -24,7 +24,7 @@ struct PlantedFaultTests {
         return folder
     }
 
-    @Test("A fault whose text is gone is named")
+    @Test("A fault without a matching text is named")
     func rots() throws {
         let folder = try Self.makeFolder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -33,7 +33,7 @@ struct PlantedFaultTests {
         #expect(ended.output.contains("policy.interval: no Sources/"))
     }
 
-    @Test("Every fault is found when files have moved, types have other names, and lines are indented otherwise")
+    @Test("Every fault is found after files move, types are renamed, and lines are indented differently")
     func moves() throws {
         let folder = try Self.makeFolder()
         defer { try? FileManager.default.removeItem(at: folder) }

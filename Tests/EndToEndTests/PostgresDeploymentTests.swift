@@ -74,7 +74,7 @@ struct PostgresDeploymentTests {
         #expect(elsewhere.errors.contains("rejects connection"), "\(elsewhere.errors)")
     }
 
-    @Test("Patroni's file says of PostgreSQL what wakegate.conf and pg_hba.conf say")
+    @Test("Patroni's file agrees with wakegate.conf and pg_hba.conf")
     func patroni() throws {
         let script = """
             import sys, yaml

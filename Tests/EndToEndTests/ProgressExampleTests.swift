@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("The examples of continued tasks in other languages", .serialized, .timeLimit(.minutes(15)))
+@Suite("Examples of continued tasks in other languages", .serialized, .timeLimit(.minutes(15)))
 struct ProgressExampleTests {
     private let topic = "com.example.examples"
     private let task = "com.example.examples.export"

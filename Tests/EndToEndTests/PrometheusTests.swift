@@ -127,7 +127,7 @@ struct PrometheusTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("With an operator's token it scrapes an admin listener that others reach, and without one it does not")
+    @Test("With an operator's token Prometheus scrapes a reachable admin listener, and without one it does not")
     func afar() throws {
         let gateway = try ServedGateway()
         let file = gateway.folder.appendingPathComponent("prometheus.token")

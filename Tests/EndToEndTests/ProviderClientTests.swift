@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Real clients take the gateway for APNs", .serialized, .timeLimit(.minutes(15)))
+@Suite("Real clients accept the gateway as APNs", .serialized, .timeLimit(.minutes(15)))
 struct ProviderClientTests {
     /// The topic of the certificates that `wakegate dev` makes.
     private let topic = "com.example.app"

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("Keys for one environment of APNs", .serialized, .timeLimit(.minutes(15)))
 struct ProviderEnvironmentTests {
-    @Test("A key of the other environment is refused, and one of the gateway's own or of both is taken")
+    @Test("A key of the other environment is refused, and a key of the same one or of both is accepted")
     func environment() throws {
         let asking = try AskingGateway(["--set", "environment=development"])
         try asking.addKey("OTHER00000", environment: "production")

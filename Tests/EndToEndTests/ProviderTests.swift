@@ -47,7 +47,7 @@ final class ProviderTests {
         }
     }
 
-    @Test("A key is taken while the gateway runs, and a removed one is refused")
+    @Test("A key is accepted while the gateway runs, and a removed one is refused")
     func keys() throws {
         #expect(try self.push("KEY0000001") == "403 InvalidProviderToken")
         try self.addKey("KEY0000001")
@@ -83,7 +83,7 @@ final class ProviderTests {
         #expect((try self.gateway.stats().integer("pushes", "rejected", "MissingProviderToken") ?? 0) >= 2)
     }
 
-    @Test("A key with topics pushes to those alone")
+    @Test("A key with topics pushes only to those")
     func topics() throws {
         try self.addKey("KEY0000001", topics: ["com.example.other", Self.topic])
         try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
@@ -91,7 +91,7 @@ final class ProviderTests {
         #expect(try self.push("KEY0000001", topic: "a b") == "400 BadTopic")
     }
 
-    @Test("An expired token makes its connection useless, and no other")
+    @Test("An expired token makes only its own connection unusable")
     func expired() throws {
         try self.addKey("KEY0000001")
         try self.gateway.eventually("a push") { try self.push("KEY0000001").hasPrefix("200") }
@@ -147,7 +147,7 @@ final class ProviderTests {
         #expect(shown?["requests"] as? Int ?? .max <= 4 * pushCount, "\(ended.output)")
     }
 
-    @Test("A connection keeps to one team, to related keys, and to few tokens")
+    @Test("A connection is limited to one team, to related keys, and to few tokens")
     func connection() throws {
         try self.addKey("KEY0000001")
         try self.addKey("KEY0000002", team: "OTHERTEAM1")

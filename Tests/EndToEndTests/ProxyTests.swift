@@ -107,7 +107,7 @@ struct ProxyTests {
         }
     }
 
-    @Test("A worker's stream begins at once, and a push through the proxy wakes it", arguments: Shown.allCases)
+    @Test("A worker's stream begins immediately, and a push through the proxy wakes it", arguments: Shown.allCases)
     func worker(shown: Shown) throws {
         let proxy = try Proxy(shown)
         let worker = try proxy.follow("edge", "/v1/topics/\(Self.topic)/wakes?slots=1")
@@ -127,7 +127,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "Operators show a certificate, follow what happens, and change nothing from a foreign page",
+        "Operators use a certificate, follow events, and change nothing from a foreign page",
         arguments: [Shown.nginx, .haproxyHTTP]
     )
     func operators(shown: Shown) throws {

@@ -6,7 +6,7 @@ struct PushRateTests {
     private let topic = "com.example.rate"
     private let token = String(repeating: "4a7e", count: 16)
 
-    @Test("Past its pushes it is 429 TooManyRequests with the time to wait; other devices and repeats are served")
+    @Test("Over its rate a device is 429 TooManyRequests with the time to wait; other devices and repeats are served")
     func limit() throws {
         let gateway = try RunningGateway([
             "--set", "limits.pushesPerDeviceMax=2", "--set", "limits.pushesPerDeviceSeconds=3600",

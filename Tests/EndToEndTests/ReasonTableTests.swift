@@ -4,7 +4,7 @@ import Wire
 
 /// The article names the test that produces each reason. These tests verify the table.
 @Suite(
-    "Every reason of APNs stands in the article, with the test that produces it",
+    "Every reason of APNs is in the article, with the test that produces it",
     .serialized,
     .timeLimit(.minutes(15))
 )
@@ -51,7 +51,7 @@ struct ReasonTableTests {
         #expect(Set(try ReasonArticle().rows(of: "ReasonTableTests.answer").map(\.reason)).isSubset(of: Self.produced))
     }
 
-    @Test("Each answer comes with its status and reason, and is counted", arguments: Self.produced)
+    @Test("Each answer has its status and reason, and is counted", arguments: Self.produced)
     func answer(reason: String) throws {
         let gateway = try RunningGateway(reason == "TooManyRequests" ? ["--set", "limits.devicesMax=1"] : [])
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)

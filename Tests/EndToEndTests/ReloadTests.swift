@@ -26,7 +26,7 @@ struct ReloadTests {
         #expect(explained.integer("policyVersion") == 11)
         let after = try self.accepted(gateway)
         #expect(after > pushes)
-        try gateway.served.eventually("pushes behind the last reload") { try self.accepted(gateway) > after + 1000 }
+        try gateway.served.eventually("pushes after the last reload") { try self.accepted(gateway) > after + 1000 }
         try client.stop()
         let outcome = try client.outcome()
         #expect(Set(outcome.statuses.keys) == ["200"], "\(outcome.statuses)")
@@ -118,7 +118,7 @@ struct ReloadTests {
     }
 
     @Test(
-        "Another folder of provider keys is the one whose keys are good, and is watched; to ask at all needs a restart"
+        "A new folder of provider keys applies and is watched; starting to require keys needs a restart"
     )
     func providerKeys() throws {
         let keys = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
@@ -264,7 +264,7 @@ struct ReloadTests {
         #expect(last.integer("policy", "launchInterval") == 1800 && last.integer("whatIf", "launched") == 1)
     }
 
-    @Test("The level and the format of the log, and bounds of loops and connections, change at once")
+    @Test("The level and format of the log, and limits of loops and connections, change immediately")
     func settings() throws {
         let gateway = try ReloadingGateway(Self.open)
         try gateway.write(["log": ["level": "debug", "format": "json"], "limits": ["connectionsPerAddressMax": 1]])
@@ -288,7 +288,7 @@ struct ReloadTests {
         #expect(push.status == 400 && push.reason == "BadPriority")
     }
 
-    @Test("Topics that are named have metrics of their own, and a credential has as many connections as it now may")
+    @Test("Named topics have their own metrics, and a credential has its new number of connections")
     func namesAndCredentials() throws {
         let gateway = try ReloadingGateway(Self.open)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -316,7 +316,7 @@ struct ReloadTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Authorities in a file that is named no more are not looked at again")
+    @Test("Former files of authorities are not read again")
     func formerAuthorities() throws {
         let (old, new, third) = (try TestAuthority("Old"), try TestAuthority("New"), try TestAuthority("Third"))
         let subject = "/UID=\(self.topic)"
@@ -341,7 +341,7 @@ struct ReloadTests {
         #expect(push(oldProvider) == nil)
     }
 
-    @Test("Bounds of open connections and of workers' streams hold for those there are")
+    @Test("Limits of open connections and of workers' streams apply to existing ones")
     func openConnections() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)
@@ -367,7 +367,7 @@ struct ReloadTests {
         #expect(try gateway.served.workerCount() == 1)
     }
 
-    @Test("A shutdown takes as long as the drainTimeout that was read last, and reads nothing more itself")
+    @Test("A shutdown uses the drainTimeout that was read last, and reads nothing itself")
     func shutdown() throws {
         let gateway = try ReloadingGateway(Self.open, members: ["drainTimeout": 1])
         let worker = try gateway.served.worker(self.topic)
@@ -391,7 +391,7 @@ struct ReloadTests {
         #expect(events == ["ready", "configurationChanged", "reloaded", "draining", "stopped"], "\(ended.errors)")
     }
 
-    @Test("A topic gets a webhook, another one, and none, while the gateway runs")
+    @Test("A topic's webhook is added, changed and removed while the gateway runs")
     func webhooks() throws {
         let rig = try WebhookRig()
         let (first, second) = (try rig.receiver(), try rig.receiver())
@@ -430,7 +430,7 @@ struct ReloadTests {
     }
 
     @Test(
-        "A gateway of development reads again what its command line names, and SIGHUP ends it as closing its terminal"
+        "A development gateway reloads the file of its command line, and SIGHUP ends it like a closed terminal"
     )
     func development() throws {
         let gateway = try RunningGateway()
@@ -440,7 +440,7 @@ struct ReloadTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("A check finds what a start would, and touches nothing")
+    @Test("A check finds the faults of a start, and changes nothing")
     func check() throws {
         let gateway = try ReloadingGateway()
         func check(_ settings: String...) throws -> ChildProcess.Ended {

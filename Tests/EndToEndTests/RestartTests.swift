@@ -56,7 +56,7 @@ struct RestartFilesTests {
         }
     }
 
-    @Test("A history that was deleted begins with what the journal has still, says since when, and nothing else does")
+    @Test("A deleted history starts with the journal's remaining events, and reports since when")
     func deletedHistory() throws {
         let folder = try RestartFolder()
         let first = try folder.start()
@@ -102,7 +102,7 @@ struct RestartFilesTests {
         #expect(refused.errors.contains("chmod 600 \(key.path)"), "\(refused.errors)")
     }
 
-    @Test("A state folder that cannot be written ends the start with 1 and says so")
+    @Test("A state folder that cannot be written ends the start with 1 and a message")
     func readOnly() throws {
         // Root may write everywhere, so a file in the directory's place stands for an unwritable directory.
         let folder = try RestartFolder()

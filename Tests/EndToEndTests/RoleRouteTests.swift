@@ -143,7 +143,7 @@ struct RoleRouteTests {
         #expect(moved.status == 201)
     }
 
-    @Test("Routes of workers, with client certificates: a provider's may none, a worker's what its topics allow")
+    @Test("Routes of workers, with client certificates: none for providers, and those of their topics for workers")
     func certificates() throws {
         let authority = try TestAuthority()
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])

@@ -80,7 +80,7 @@ struct ServiceTests {
     }
 
     @Test(
-        "Its watchdog is fed while engine and loops turn, and starves while one of them does not",
+        "The watchdog is fed while the engine and the loops run, and starves while one of them is stopped",
         arguments: ["engine", "loop-0"]
     )
     func watchdog(thread: String) throws {

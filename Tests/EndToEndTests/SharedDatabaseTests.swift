@@ -8,7 +8,7 @@ struct SharedDatabaseTests {
     private let topic = "com.example.shared"
     private let token = String(repeating: "5d", count: 32)
 
-    @Test("A push at one gateway wakes a worker at the other, and both show both and what they do not have alike")
+    @Test("A push at one gateway wakes a worker at the other, and both show both and their differences")
     func pushHereWorkerThere() throws {
         let address = try PostgresServer.shared().database()
         let first = try RunningGateway(["--set", "store=\(address)"])
@@ -85,7 +85,7 @@ struct SharedDatabaseTests {
         return editor
     }
 
-    @Test("A session that has locked devices stalls no other device, and questions about these are answered")
+    @Test("A session that has locked devices delays no other device, and questions about these are answered")
     func lockedDevices() throws {
         let server = try PostgresServer.shared()
         let address = try server.database()

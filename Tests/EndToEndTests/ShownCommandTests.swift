@@ -6,7 +6,7 @@ struct ShownCommandTests {
     private let topic = "com.example.app"
     private let device = String(repeating: "ca", count: 32)
 
-    @Test("The commands of articles that need nothing but a gateway, one after another on one")
+    @Test("The commands of articles that need only a gateway, run in sequence on one")
     func oneGateway() throws {
         let gateway = try RunningGateway()
         // The request that the article on limits describes.

@@ -30,7 +30,7 @@ struct StartTests {
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test("The state folder is for its owner alone, and one that others may enter is refused")
+    @Test("The state folder is for its owner only, and one with loose permissions is refused")
     func stateFolder() throws {
         let gateway = try RunningGateway()
         let state = gateway.folder.appendingPathComponent(".wakegate").path
@@ -85,7 +85,7 @@ struct ServeTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    @Test("A bound of the engine holds: past devicesMax a new device is refused, a known one is not")
+    @Test("A limit of the engine applies: beyond devicesMax a new device is refused, and a known one is not")
     func devicesMax() throws {
         let gateway = try RunningGateway(["--set", "limits.devicesMax=1"])
         #expect(try gateway.push(Self.tokens[0], topic: "t").status == 200)
@@ -142,7 +142,7 @@ struct ProcessLimitTests {
         #expect(ended.status == 78 && ended.errors.contains("\(path): is not a regular file"), "\(ended.errors)")
     }
 
-    @Test("An index of the log that is cut while it is mapped ends in an error with a name, and loses nothing")
+    @Test("A truncated index of the log ends in a named error while it is mapped, and loses nothing")
     func cutIndex() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()

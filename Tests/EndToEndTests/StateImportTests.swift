@@ -84,7 +84,7 @@ struct StateImportTests {
         #expect(again.errors.contains("was moved into this database before"), "\(again.errors)")
 
         let after = try RunningGateway(["--set", "store=\(address)"])
-        try after.eventually("what was counted") { try self.counts(after.stats()) == wanted }
+        try after.eventually("the imported counters") { try self.counts(after.stats()) == wanted }
         let device = try after.admin("/v1/devices/\(self.tokens[1])")
         #expect(device.part("pending", "apnsID") == explained.part("pending", "apnsID"))
         #expect(device.integer("policyVersion") == explained.integer("policyVersion"))
@@ -150,7 +150,7 @@ struct StateImportTests {
         #expect(rest.output.contains("moved before            1000\n"), "\(rest.output)")
         #expect(try server.query("SELECT count(*) FROM wakegate.device", database: name).hasPrefix("1600"))
         let after = try RunningGateway(["--set", "store=\(address)"])
-        try after.eventually("what was counted") { try self.counts(after.stats()) == wanted }
+        try after.eventually("the imported counters") { try self.counts(after.stats()) == wanted }
     }
 
     @Test("A folder without a state, a database with its topics and a configuration without a database are refused")

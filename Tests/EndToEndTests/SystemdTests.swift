@@ -35,7 +35,7 @@ struct SystemdTests {
         #expect(ended.output.contains("Overall exposure level"))
     }
 
-    @Test("A check where the unit hides the system's list of locks finds no fault with the ports of its own gateway")
+    @Test("A check in a unit that hides the system's locks does not mistake its gateway's own ports for a fault")
     func check() throws {
         let unit = try self.text("wakegate.service")
         #expect(unit.contains("\nProcSubset=pid\n") && unit.contains("\nExecReload=\(Self.program) serve "))
@@ -56,11 +56,11 @@ struct SystemdTests {
         #expect(strange.status == 78 && strange.errors.contains("\(gateway.admin) is in use"), "\(strange)")
     }
 
-    @Test("A stop may take longer than the drain, and the sockets have the names of listeners")
+    @Test("A stop may take longer than the drain, and the sockets are named after the listeners")
     func agreement() throws {
         let service = try self.text("wakegate.service")
         let stop = try #require(service.firstMatch(of: #/(?m)^TimeoutStopSec=([0-9]+)$/#).flatMap { Int($0.1) })
-        #expect(stop > 10 + 15, "drainTimeout, and what ServiceNotice adds to it")
+        #expect(stop > 10 + 15, "drainTimeout and the margin of ServiceNotice")
         for line in ["Type=notify", "WatchdogSec=30", "DynamicUser=yes", "StateDirectory=wakegate", "UMask=0077"] {
             #expect(service.contains("\n\(line)\n"))
         }
@@ -72,7 +72,7 @@ struct SystemdTests {
         }
     }
 
-    @Test("The socket of an agent is where clients look for it, its user's alone, and outlives the service")
+    @Test("An agent's socket is where clients look for it, belongs to its user, and outlives the service")
     func transfersAgreement() throws {
         let service = try self.text("wakegate-transfers@.service")
         let socket = try self.text("wakegate-transfers@.socket")

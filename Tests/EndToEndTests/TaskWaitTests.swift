@@ -120,7 +120,7 @@ struct TaskWaitTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A signal cancels the task, wherever it is, and the exit status says that", arguments: Store.allCases)
+    @Test("A signal cancels the task in any state, and the exit status reports it", arguments: Store.allCases)
     func cancelled(store: Store) throws {
         let gateway = try self.gateway(store)
         let waiting = try self.submit(gateway, self.export)

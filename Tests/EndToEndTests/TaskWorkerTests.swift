@@ -45,7 +45,7 @@ struct TaskWorkerTests {
         #""kind":"\#(kind)","task":"com.example.a","attempt":2,"timeLeft":60000\#(more)"#
     }
 
-    @Test("The subscription names what the options name")
+    @Test("The subscription has the names of the options")
     func subscription() throws {
         let peer = try ScriptedGateway()
         let worker = try self.worker(peer, ["--task", "b", "--resource", "gpu", "--name", "w"], script: "true")
@@ -67,7 +67,7 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("A command finds its task or session in its environment, and nothing of another's")
+    @Test("A command's environment has its own task or session, and no other's")
     func environment() throws {
         let peer = try ScriptedGateway()
         let script = #"""
@@ -154,7 +154,7 @@ struct TaskWorkerTests {
         #expect(!worker.errors.contains("again"))
     }
 
-    @Test("Progress moves the deadline: a command runs on past the one that its wake came with")
+    @Test("Progress moves the deadline: a command runs beyond its wake's original one")
     func deadline() throws {
         let peer = try ScriptedGateway()
         // One minute after the deadline of the wakes here, which is 1.
@@ -173,7 +173,7 @@ struct TaskWorkerTests {
     }
 
     @Test(
-        "A task whose conditions have gone gets SIGTERM, and the log says once why it ended",
+        "A task whose conditions end gets SIGTERM, and the log says once why it ended",
         arguments: ["conditions", "operator"]
     )
     func expiration(reason: String) throws {
@@ -190,7 +190,7 @@ struct TaskWorkerTests {
         #expect(log.split(separator: "\n").count { $0.contains("wake w1") } == 1, "\(log)")
     }
 
-    @Test("A wake whose deadline is near before its command starts goes back to the gateway")
+    @Test("A wake close to its deadline before its command starts is released to the gateway")
     func queued() throws {
         let peer = try ScriptedGateway()
         let script = "trap 'exit 0' TERM; echo running; while :; do read -t 1 <> <(:); done"

@@ -34,7 +34,7 @@ struct TokenTests {
         #expect(try self.reason(gateway, other) == "BadQuery")
     }
 
-    @Test("Where other machines reach the edge, workers and providers are asked from the start, key or none")
+    @Test("An edge that other machines reach requires tokens from the start, with a key or without")
     func edgeAfar() throws {
         let keys = try RestartFolder()
         let gateway = try ServedGateway(["--edge", "0.0.0.0:0", "--set", "providerKeys=\(keys.folder.path)"])
@@ -70,7 +70,7 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("A token is good until it expires, and so is the stream it opened")
+    @Test("A token is valid until it expires, and so is the stream it opened")
     func expiry() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic, "--expires", "3s")
@@ -79,7 +79,7 @@ struct TokenTests {
         #expect(try worker.next() == nil)
     }
 
-    @Test("The field authorization is taken as RFC 6750 has it, and once")
+    @Test("The authorization field is accepted as in RFC 6750, and only once")
     func field() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -113,7 +113,7 @@ struct TokenTests {
         }
     }
 
-    @Test("wakegate worker, device and stats show the token of --token")
+    @Test("wakegate worker, device and stats use the token of --token")
     func clients() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "operator", "--topic", self.topic)
@@ -156,7 +156,7 @@ struct TokenTests {
         #expect(refused.errors.contains("holds 0 words"), "\(refused.errors)")
     }
 
-    @Test("token list shows each token with its state and its last use, and only what is in it is revoked")
+    @Test("token list shows each token with its state and last use, and only listed tokens can be revoked")
     func list() throws {
         let gateway = try ServedGateway()
         func list(_ words: String...) throws -> String {
@@ -204,7 +204,7 @@ struct TokenTests {
         #expect(try ChildProcess.run(RunningGateway.program, line + ["--unlisted"]).status == 0)
     }
 
-    @Test("A list of revocations that is emptied revokes what it did")
+    @Test("An emptied list of revocations still revokes the same tokens")
     func emptiedRevocations() throws {
         let gateway = try ServedGateway()
         let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)

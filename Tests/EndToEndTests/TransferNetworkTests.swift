@@ -59,7 +59,7 @@ final class TransferNetworkTests: TransferScene {
         }
     }
 
-    @Test("A proxy that is configured is used instead, with its name and password, and TLS goes through it whole")
+    @Test("A configured proxy is used instead, with its name and password, and passes TLS through")
     func configuredProxy() throws {
         let content = TransferServer.content(50_000, seed: 23)
         try self.server.put("film", content)
@@ -85,7 +85,7 @@ final class TransferNetworkTests: TransferScene {
         #expect(try proxy.line() == "CONNECT \(self.server.tls) -")
     }
 
-    @Test("A server that wants a certificate is shown the agent's, and without one it refuses for good")
+    @Test("A server that requires a certificate gets the agent's, and its refusal without one is final")
     func clientCertificate() throws {
         let content = TransferServer.content(50_000, seed: 24)
         try self.server.put("film", content)
@@ -225,7 +225,7 @@ struct TransferCommandTests {
         #expect(try agent.transfer("list", Self.session).output.contains("finished"))
     }
 
-    @Test("A transfer is cancelled, alone or with all others, and a file is taken once and to a free place")
+    @Test("A transfer is cancelled, alone or with all others, and a file is taken once, to a free path")
     func cancelAndTake() throws {
         let server = try TransferServer()
         let agent = try RunningTransferAgent()
@@ -285,7 +285,7 @@ struct TransferServiceTests {
     }
 
     @Test(
-        "Without configuration it listens where clients look, keeps its state for this user, and takes a token's file"
+        "Without configuration it listens where clients look, keeps its state for this user, and reads a token file"
     )
     func defaults() throws {
         let variables = ["XDG_RUNTIME_DIR=\(self.folder.folder.path)", "XDG_STATE_HOME=\(self.path("home"))"]
@@ -329,13 +329,13 @@ struct TransferServiceTests {
         #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
     }
 
-    @Test("Its watchdog starves while its thread does not turn")
+    @Test("The agent's watchdog starves while the agent's thread is stopped")
     func watchdog() throws {
         let listen = ["--listen", "unix:\(self.path("own.sock"))"]
         let service = try ManagedService(["--watchdog", "200000"], self.command + listen)
         try service.expectStarvation(withStopped: "agent")
         #expect(try service.end().status == 0)
-        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "what it made itself goes with it")
+        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "its own socket is removed at its end")
     }
 
     @Test("systemd's own activation starts it with the first connection, which is answered")
@@ -352,7 +352,7 @@ struct TransferServiceTests {
         #expect(FileManager.default.fileExists(atPath: socket), "it is the service manager's")
     }
 
-    @Test("More sockets than one end the start with 78, and it says what to give it")
+    @Test("More than one socket ends the start with 78, and names the accepted number")
     func twoSockets() throws {
         let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.path($0))"] }
         let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
@@ -361,7 +361,7 @@ struct TransferServiceTests {
     }
 }
 
-@Suite("The examples of transfers in other languages", .serialized, .timeLimit(.minutes(15)))
+@Suite("Examples of transfers in other languages", .serialized, .timeLimit(.minutes(15)))
 struct TransferExampleTests {
     private static let session = "com.example.examples"
 

@@ -12,7 +12,7 @@ final class TransferTests: TransferScene {
 
     // MARK: Crashes
 
-    @Test("A download survives kill -9 of worker and agent, and its wake comes and takes the file")
+    @Test("A download survives kill -9 of worker and agent, and its wake takes the file")
     func survives() throws {
         let content = TransferServer.content(2_000_000)
         let sum = try self.server.put("film", content)
@@ -44,7 +44,7 @@ final class TransferTests: TransferScene {
         #expect(requests.last?.ifRange.hasPrefix("\"") == true, "\(requests)")
     }
 
-    @Test("A gateway's kill -9 in the middle of a download costs nothing: it finishes, and its wake comes once")
+    @Test("A gateway's kill -9 during a download loses nothing: it finishes, and its wake is sent once")
     func gatewayKilled() throws {
         let content = TransferServer.content(1_000_000, seed: 11)
         let sum = try self.server.put("film", content)
@@ -123,7 +123,7 @@ final class TransferTests: TransferScene {
         return worker
     }
 
-    @Test("The library waits over the agent's kill -9, and takes the file whole")
+    @Test("The library waits through the agent's kill -9, and takes the complete file")
     func library() async throws {
         let content = TransferServer.content(1_000_000, seed: 2)
         let sum = try self.server.put("film", content)
@@ -232,7 +232,7 @@ final class TransferTests: TransferScene {
         #expect(again.status == 0, "\(again.errors)")
     }
 
-    @Test("Redirects are followed, ten at most, to HTTP alone, and authorization goes to no other host")
+    @Test("Redirects are followed, at most ten, only to HTTP, and authorization goes to no other host")
     func redirects() throws {
         let content = TransferServer.content(1000)
         try self.server.put("film", content)
@@ -256,7 +256,7 @@ final class TransferTests: TransferScene {
         #expect(!listed.output.contains("s3cret") && listed.output.contains("TooManyRedirects"))
     }
 
-    @Test("Over TLS the authority that is named is trusted, and no other")
+    @Test("Over TLS only the named authority is trusted")
     func certificates() throws {
         let content = TransferServer.content(100_000, seed: 8)
         try self.server.put("film", content)
@@ -391,7 +391,7 @@ final class TransferFaultTests: TransferScene {
         #expect(try self.taken(agent, id) == FaultyServer.first)
     }
 
-    @Test("A server that never ends its answer is asked ever more rarely, and the transfer names the server's fault")
+    @Test("A server with endless answers is retried ever more rarely, and the transfer names the server's fault")
     func endless() throws {
         let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.02", "--set", "retry.last=100"])
@@ -405,7 +405,7 @@ final class TransferFaultTests: TransferScene {
         #expect(self.reason(held) == "ConnectionFailed")
     }
 
-    @Test("Cookies of a redirect are sent back within the transfer, and never in another one")
+    @Test("Cookies of a redirect are sent only within the same transfer")
     func cookies() throws {
         let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, Self.quick)
@@ -475,7 +475,7 @@ final class TransferFaultTests: TransferScene {
         #expect(self.reason(end) == "ServerStoppedReading" && end["attempts"] as? Int == 1, "\(end)")
     }
 
-    @Test("An upload whose file is overwritten in place meanwhile is sent again from the start")
+    @Test("An upload whose file is overwritten during the transfer is sent again from the start")
     func overwritten() throws {
         let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, Self.quick)
@@ -514,6 +514,6 @@ final class TransferFaultTests: TransferScene {
             defer { next.send(SIGKILL) }
             return try next.line() == "event: state"
         }
-        #expect(hasRoom, "a follower that left makes no room")
+        #expect(hasRoom, "a place of an ended follower is not free")
     }
 }

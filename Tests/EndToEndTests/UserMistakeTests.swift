@@ -34,7 +34,7 @@ struct UserMistakeTests {
         }
     }
 
-    @Test("Each mistake is answered with its exit status, the fault, and what to do")
+    @Test("Each mistake has its exit status, the fault, and what to do")
     func mistakes() throws {
         let mistakes = UserMistake.ofWords + UserMistake.ofFiles + UserMistake.ofGateways
         #expect(mistakes.count >= 77)
@@ -101,7 +101,7 @@ struct UserMistakeTests {
         #expect(try String(contentsOf: unit, encoding: .utf8).contains("\nRestartPreventExitStatus=64 77\n"))
     }
 
-    @Test("A context is used until another is, an option and a variable win over it, and its file is its owner's alone")
+    @Test("A context is used until another is chosen, options and variables override it, and its file is private")
     func contexts() throws {
         let gateway = try RunningGateway()
         let config = gateway.folder.appendingPathComponent("config").path

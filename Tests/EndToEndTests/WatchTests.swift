@@ -21,7 +21,7 @@ struct WatchTests {
     }
 
     @Test(
-        "On a terminal it is a view in place, which gives the terminal back",
+        "On a terminal the view is drawn in place, and the terminal is restored",
         arguments: ["view", "resized", "interrupted", "plain"]
     )
     func terminal(scene: String) throws {

@@ -144,7 +144,7 @@ struct WebhookFailureTests {
         #expect(try gateway.hook("lastError") as? String == cause)
     }
 
-    @Test("A long head over HTTP/2 is read, or fails its wake at once, posted once", arguments: [80, 110, 140])
+    @Test("A long head over HTTP/2 is read, or fails its wake, posted once", arguments: [80, 110, 140])
     func largeHeadOverHTTP2(kilobytes: Int) throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -170,7 +170,7 @@ struct WebhookFailureTests {
         try gateway.completes(kilobytes < 96 ? 3 : 2)
     }
 
-    @Test("A field that is too long for HTTP/2 loses its wake at once, and the error says what may have been wrong")
+    @Test("A too long field for HTTP/2 loses its wake immediately, and the error names the possible cause")
     func longFieldOverHTTP2() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -182,7 +182,7 @@ struct WebhookFailureTests {
         #expect((try gateway.hook("lastError") as? String)?.hasSuffix(cause) == true)
     }
 
-    @Test("Wakes are posted one after the other while one is open on the same connection")
+    @Test("Wakes are posted in sequence while one is open on the same connection")
     func besideOpen() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -210,7 +210,7 @@ struct WebhookFailureTests {
         try gateway.completes(1)
     }
 
-    @Test("A name that stands for an address of this machine is refused when it is resolved")
+    @Test("A name that resolves to an address of this machine is refused")
     func refused() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(15)))
 struct WebhookTests {
-    @Test("A wake is posted, signed, and its result is taken from the answer")
+    @Test("A signed wake is posted, and its result is read from the answer")
     func signed() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -43,7 +43,7 @@ struct WebhookTests {
         #expect(!topics.contains("of-the-query") && !gateway.process.errors.contains(WebhookRig.secret))
     }
 
-    @Test("Every wake goes over one connection, as many at once as there are slots, and is given up at its deadline")
+    @Test("All wakes use one connection, up to the number of slots, and are abandoned at their deadlines")
     func multiplexed() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -88,7 +88,7 @@ struct WebhookTests {
         }
     }
 
-    @Test("A wake that is accepted keeps its slot until its result is posted")
+    @Test("An accepted wake keeps its slot until its result is posted")
     func accepted() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -107,7 +107,7 @@ struct WebhookTests {
         #expect(try gateway.results("noData") == 1)
     }
 
-    @Test("Results that are posted in another order give up their own requests alone, and every wake runs once")
+    @Test("Results posted in another order end only their own requests, and every wake runs once")
     func postedInAnotherOrder() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -133,7 +133,7 @@ struct WebhookTests {
         #expect(try gateway.isBalanced())
     }
 
-    @Test("The receiver is shown a certificate where one is configured, and refuses the gateway where none is")
+    @Test("The receiver gets a configured certificate, and refuses a gateway without one")
     func certificate() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver(asksForCertificate: true)
@@ -198,7 +198,7 @@ struct WebhookTests {
     }
 }
 
-@Suite("A webhook that takes background tasks", .serialized, .timeLimit(.minutes(15)))
+@Suite("A webhook for background tasks", .serialized, .timeLimit(.minutes(15)))
 struct TaskWebhookTests {
     @Test("Tasks and sessions that it names are posted to it, and answered with success")
     func posted() throws {

@@ -26,7 +26,7 @@ struct WorkerCommandTests {
         try worker.says("is near; its command gets SIGTERM")
     }
 
-    @Test("A command that asks for more time runs on past its first deadline, and its result counts")
+    @Test("A command that asks for more time runs beyond its first deadline, and its result counts")
     func extended() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1"])
         let script = "'\(RunningGateway.program)' wake extend --seconds 30 && sleep 6 && echo done"
@@ -180,7 +180,7 @@ struct WorkerCommandTests {
         try gateway.eventually("20 results") { try gateway.stats().integer("wakes", "results", "newData") == 20 }
     }
 
-    @Test("A worker whose command cannot start costs no push an attempt, says why, and recovers")
+    @Test("A worker whose command cannot start uses up no attempts, says why, and recovers")
     func cannotStart() throws {
         let gateway = try RunningGateway(["--set", "policy.maxAttempts=1"])
         let script = gateway.folder.appendingPathComponent("handle")

@@ -76,7 +76,7 @@ struct WorkerCredentialTests {
         #expect(try worker.stop() == 0)
     }
 
-    @Test("A token's file that is a pipe is refused at once, and holds up no other worker of the process")
+    @Test("A token file that is a pipe is refused immediately, and blocks no other worker of the process")
     func tokenPipe() throws {
         let gateway = try ServedGateway()
         let pipe = gateway.folder.appendingPathComponent("worker.token").path

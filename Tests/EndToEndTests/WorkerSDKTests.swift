@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Workers of the SDK", .serialized, .timeLimit(.minutes(15)))
 struct WorkerSDKTests {
-    @Test("Results are what handlers return, and a thrown error is failed", arguments: ["handler", "delegate"])
+    @Test("Results are the handlers' return values, and a thrown error is failed", arguments: ["handler", "delegate"])
     func results(form: String) throws {
         let gateway = try RunningGateway()
         let worker = try SDKWorker.subscribed(to: gateway, ["--form", form])
@@ -20,7 +20,7 @@ struct WorkerSDKTests {
         #expect(try gateway.stats().integer("workers", "connected") == 0)
     }
 
-    @Test("The compiler names a typo in a handler, and takes former names with a word about the new ones")
+    @Test("The compiler reports a typo in a handler, and accepts former names with a deprecation warning")
     func compiled() throws {
         let folder = try RestartFolder()
         let file = folder.folder.appendingPathComponent("worker.swift").path
@@ -74,7 +74,7 @@ struct WorkerSDKTests {
         return try ChildProcess.run("swiftc", ["-typecheck", "-swift-version", "6", file] + modules + options)
     }
 
-    @Test("An expiration cancels the handler, and a worker that lets many expire is not taken for a dead one")
+    @Test("An expiration cancels the handler, and a worker with many expirations does not count as dead")
     func expiration() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"])
         let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1"])
@@ -120,7 +120,7 @@ struct WorkerSDKTests {
         try worker.wait(for: "wake")
         worker.process.send(SIGTERM)
         try worker.wait(for: "stopping")
-        try gateway.eventually("a stream that takes nothing") {
+        try gateway.eventually("a stream without free slots") {
             try gateway.instruct(2, #""do":"answer""#).headers["wakegate-held"] == "worker"
         }
         #expect(try gateway.stats().integer("workers", "connected") == 1)
@@ -220,7 +220,7 @@ struct WorkerSDKTests {
         #expect(refused.text("message")?.contains("batteryLevel is 2.0") == true)
     }
 
-    @Test("A connection that swallows everything is given up, and the wake that was on it is handled after all")
+    @Test("A connection that drops everything is abandoned, and its wake is still handled")
     func silence() throws {
         let gateway = try RunningGateway()
         let script = RunningGateway.client("transfer_proxy.py")

@@ -137,7 +137,7 @@ struct WorkerStopTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    @Test("A worker that looks for its gateway's address ends at once, however silent the name servers are")
+    @Test("A worker that resolves its gateway's name ends immediately, even with silent name servers")
     func names() throws {
         let asked = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-asked-\(UUID())")
         defer { try? FileManager.default.removeItem(at: asked) }
@@ -154,7 +154,7 @@ struct WorkerStopTests {
         #expect(try worker.finish().status == 0)
     }
 
-    @Test("Every command that asks a frozen gateway ends with an error that says what to look at")
+    @Test("Every command to a frozen gateway ends with an error that says what to check")
     func commands() throws {
         let gateway = try RunningGateway()
         gateway.process.send(SIGSTOP)
@@ -172,7 +172,7 @@ struct WorkerStopTests {
         }
     }
 
-    @Test("Control-C ends a view of a frozen gateway at once")
+    @Test("Control-C ends a view of a frozen gateway immediately")
     func interrupted() throws {
         let gateway = try RunningGateway()
         gateway.process.send(SIGSTOP)
@@ -246,7 +246,7 @@ struct WorkerRestartTests {
         #expect(try worker.stop() == 0)
     }
 
-    @Test("An orderly shutdown gives more time and waits for the result, which counts; then the worker comes back")
+    @Test("An orderly shutdown extends the wake and waits for its result; then the worker reconnects")
     func shutdown() throws {
         let settings = Self.settings + ["--set", "drainTimeout=60"]
         let folder = try RestartFolder()

@@ -46,7 +46,7 @@ struct RuleTests {
         }
     }
 
-    @Test("A home that mentions nothing of its way is named")
+    @Test("A home that no longer contains its code is reported")
     func emptyHome() {
         let homes = Set(OneWay.all.flatMap { way in way.homes.map { "\($0): \(way.name)" } })
         let lock = SourceText(path: "Sources/Server/Platform/Monitor.swift", text: "pthread_mutex_lock(x)\n")
@@ -102,12 +102,12 @@ struct RuleTests {
 
         let back = SourceText(path: "Sources/Server/Sample/Two/E.swift", text: "func e() {\n    _ = A(b: [])\n}\n")
         let found = FolderLayers.violations(in: files + [back], order: order)
-        #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "of a cycle, what points up")
+        #expect(found.map { "\($0.path):\($0.line)" } == ["\(back.path):2"], "in a cycle, the upward reference")
         let root = SourceText(path: "Sources/Server/Sample/Root+A.swift", text: "extension Root { typealias T = A }\n")
         #expect(FolderLayers.violations(in: files + [root], order: order).map(\.path) == [root.path])
     }
 
-    @Test("A folder that no order names is found, one in another one too, and so is a name without a folder")
+    @Test("A folder missing from the order is found, also a nested one, and so is a name without a folder")
     func folderNames() {
         let paths = [
             "Sources/Server/Sample/Root.swift", "Sources/Server/Sample/One/A.swift",
@@ -131,7 +131,7 @@ struct RuleTests {
         #expect(found.map(\.path) == ["Sources/HTTPTransport/B.swift"])
     }
 
-    @Test("Unsafe code away from its homes is found, and so is a home that needs none")
+    @Test("Unsafe code outside its homes is found, and so is a home without any")
     func unsafeCode() {
         let files = [
             SourceText(path: "Sources/Server/A/A.swift", text: "import B\n\nlet a = unsafe b()\n"),
@@ -207,7 +207,7 @@ struct RuleTests {
         #expect(code == ["a", "e", "let g = #\" \"# + \"\"\"", "", "\"\"\"", "l"])
     }
 
-    @Test("A stranger at the top level is named, and so is a missing part")
+    @Test("An unknown or missing entry at the top level is reported")
     func layout() {
         #expect(Layout.strangers(in: Layout.topLevel).isEmpty)
         #expect(Layout.strangers(in: Layout.topLevel.dropLast() + ["notes.txt"]) == ["deploy", "notes.txt"])
@@ -296,7 +296,7 @@ struct RuleTests {
         )
     }
 
-    @Test("A lock that the page of locks lacks is found, one that is gone, and one that is taken against the order")
+    @Test("An unlisted lock, a removed one, and one that is taken against the order are found")
     func locks() {
         let page = """
             | lock | guards | under it |
@@ -337,7 +337,7 @@ struct RuleTests {
         )
     }
 
-    @Test("An exception covers its own file and rule alone, and shows when it is not needed")
+    @Test("An exception covers only its own file and rule, and is reported when it is not needed")
     func exceptions() {
         let violation = Violation(path: "Sources/A/A.swift", line: 1, message: "601 lines; split it")
         let fitting = Exceptions.Exception(path: "Sources/A/A.swift", rule: "lines; split", reason: "a sample")
@@ -349,7 +349,7 @@ struct RuleTests {
         )
     }
 
-    @Test("A bound that no test names is found, and a fixed one without a line")
+    @Test("A limit that no test names is found, and so is a fixed one without a line")
     func bounds() throws {
         let path = try #require(Bounds.settable.first)
         let limits = SourceText(path: path, text: "struct L {\n    package var queueMax = 3\n}\n")

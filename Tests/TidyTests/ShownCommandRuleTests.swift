@@ -2,7 +2,7 @@ import Testing
 
 @Suite("The commands that pages show", .timeLimit(.minutes(15)))
 struct ShownCommandRuleTests {
-    @Test("Each is run by a test, or listed with the reason why none does")
+    @Test("Each shown command is run by a test, or listed with the reason why it is not")
     func pages() throws {
         let pages = try Repository.committedFiles().filter { $0.hasSuffix(".md") }
         #expect(pages.count > 50, "the tidy test must see the pages")

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The repository keeps its style", .timeLimit(.minutes(15)))
 struct TidyTests {
-    @Test("Every source file keeps every rule, but for the listed exceptions, and each of those is needed")
+    @Test("Every source file follows every rule, except for the listed exceptions, and each exception is needed")
     func sources() throws {
         let files = try Repository.sources()
         #expect(files.count > 50, "the tidy test must see the sources")
@@ -17,7 +17,7 @@ struct TidyTests {
         let remaining = Exceptions.remaining(all)
         #expect(remaining.isEmpty, "\n\(remaining.map(\.description).joined(separator: "\n"))")
         #expect(Exceptions.unused(for: all).isEmpty)
-        #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "a module's interface is what tests go by")
+        #expect(Exceptions.all.count { $0.rule == "@testable" } <= 2, "tests use a module's interface")
         #expect(OneWay.unneeded(for: files).isEmpty)
         #expect(UnsafeCode.unneeded(for: files).isEmpty)
     }
@@ -40,7 +40,7 @@ struct TidyTests {
         #expect(hints.count <= most, "\(hints.count) hints, at most \(most):\n\(hints.joined(separator: "\n"))")
     }
 
-    @Test("The visible top level is exactly what the style names")
+    @Test("The top level has exactly the visible entries that the style names")
     func topLevel() throws {
         let strangers = Layout.strangers(in: try Repository.topLevel())
         #expect(strangers.isEmpty)
@@ -91,12 +91,12 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test("The page of locks lists every lock of the sources, in the order in which they are taken")
+    @Test("The page of locks lists every lock of the sources, in locking order")
     func locks() throws {
         let files = try Repository.sources()
         #expect(Locks.declared(in: files).count > 30, "the tidy test must see the locks")
         let text = try Repository.text(of: Locks.page)
-        #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see what is taken")
+        #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see taken locks")
         let found =
             try Locks.violations(in: text, files: files)
             + WayOfAPush.missing(in: text, of: Locks.page, files: Repository.committedFiles(), text: Repository.text)

@@ -46,7 +46,7 @@ struct ConnectTests {
         #expect(right.link.server == place)
     }
 
-    @Test("A password comes from a passfile")
+    @Test("A password is read from a passfile")
     func passfile() throws {
         let server = try PostgresServer.shared()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-pgpass-\(UUID())")
@@ -84,7 +84,7 @@ struct ConnectTests {
         #expect(both.message.contains("127.0.0.1:2"))
     }
 
-    @Test("A socket file is a way, too")
+    @Test("A connection can use a socket file")
     func socketFile() throws {
         let server = try PostgresServer.shared()
         let link = try LinkUnderTest.connected(server.socketAddress())
@@ -107,7 +107,7 @@ struct ConnectTests {
 
 @Suite("Connections with TLS")
 struct TLSTests {
-    @Test("A server is believed that the authority vouches for by the name of the address, and no other")
+    @Test("A server is trusted only if the authority certifies it for the name in the address")
     func verified() throws {
         let (authority, stranger) = (try TestAuthority(), try TestAuthority("Another"))
         let certificate = try authority.issue(
@@ -197,7 +197,7 @@ struct AddressTests {
     }
 
     @Test(
-        "On loopback, and with a proof, it is let be",
+        "On loopback, and with proof, the address is accepted",
         arguments: [
             "postgresql://localhost/wakes", "postgresql://127.1.2.3/wakes", "postgresql://[::1]/wakes",
             "postgresql:///wakes", "postgresql:///wakes?host=/run/postgresql",
@@ -209,7 +209,7 @@ struct AddressTests {
         #expect(throws: Never.self) { try PostgresAddress(text) }
     }
 
-    @Test("Whether a password stands in it is known")
+    @Test("A password in an address is detected")
     func password() throws {
         #expect(try PostgresAddress("postgresql://zora:x@localhost/wakes").hasPassword)
         #expect(try PostgresAddress("postgresql:///wakes?password=x").hasPassword)

@@ -46,7 +46,7 @@ struct LossTests {
         #expect(try LinkUnderTest.connected(server.address()).link.phase == .ready)
     }
 
-    @Test("A commit that no standby confirmed says so")
+    @Test("A commit without confirmation by a standby reports that")
     func unreplicated() throws {
         let server = try self.hesitant()
         let link = try LinkUnderTest.connected(server.address())
@@ -130,7 +130,7 @@ struct LossTests {
         #expect(after.run { $0.query("SELECT count(*) FROM t") }.results.first?.int64(0, 0) == 1)
     }
 
-    @Test("A server that stands still is passed over, and waited for no longer than was said")
+    @Test("A frozen server is passed over after the given time")
     func frozen() throws {
         let frozen = try PostgresServer(PostgresServer.Options(isDurable: false))
         let server = try PostgresServer.shared()

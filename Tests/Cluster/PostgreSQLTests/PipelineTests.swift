@@ -9,7 +9,7 @@ struct PipelineTests {
 
     init() throws { self.database = try PostgresServer.shared().database() }
 
-    @Test("Results come in the order of the statements")
+    @Test("Results arrive in the order of the statements")
     func order() throws {
         let link = try LinkUnderTest.connected(self.database)
         let outcome = link.run { link in
@@ -38,7 +38,7 @@ struct PipelineTests {
         #expect(link.link.failure == nil)
     }
 
-    @Test("Runs that follow each other fail apart")
+    @Test("Consecutive runs fail separately")
     func runs() throws {
         let link = try LinkUnderTest.connected(self.database)
         link.send { $0.query("SELECT 1::int8") }
@@ -74,7 +74,7 @@ struct PipelineTests {
         #expect(link.link.transaction == .none)
     }
 
-    @Test("More than the socket takes goes out bit by bit")
+    @Test("Output beyond the socket's buffer is sent piece by piece")
     func large() throws {
         let link = try LinkUnderTest.connected(self.database)
         let large = [UInt8](repeating: 7, count: 8_000_000)
@@ -87,7 +87,7 @@ struct PipelineTests {
         #expect(outcome.results.allSatisfy { $0.bytes(0, 0).count == large.count })
     }
 
-    @Test("Where a session stands in a transaction is known")
+    @Test("The transaction state of a session is known")
     func transaction() throws {
         let link = try LinkUnderTest.connected(self.database)
         #expect(link.link.transaction == .none)
@@ -139,7 +139,7 @@ struct PipelineTests {
         #expect(own.sender == client.backend)
     }
 
-    @Test("Notices are kept until they are taken, and not without end")
+    @Test("Notices are kept until they are taken, up to a limit")
     func notices() throws {
         let link = try LinkUnderTest.connected(self.database)
         _ = link.run { $0.query("DROP TABLE IF EXISTS nothing") }

@@ -12,7 +12,7 @@ struct RefusalTests {
         try PostgresClient(PostgresAddress(self.database), application: "test", settings: settings)
     }
 
-    @Test("A second row of one key, without the values of the row")
+    @Test("A duplicate key is refused, without the values of the row")
     func unique() throws {
         let client = try self.client()
         try client.script("CREATE TABLE t (x text PRIMARY KEY); INSERT INTO t VALUES ('confidential')")
@@ -27,7 +27,7 @@ struct RefusalTests {
         #expect(error.description.hasSuffix(error.remedy))
     }
 
-    @Test("Two that wait for each other")
+    @Test("A deadlock is refused")
     func deadlock() throws {
         let links = [try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)]
         try self.client().script("CREATE TABLE t (x int, n int); INSERT INTO t VALUES (0, 0), (1, 0)")
@@ -55,7 +55,7 @@ struct RefusalTests {
         #expect(outcomes.allSatisfy { $0.isSynced })
     }
 
-    @Test("A change of what was read by another meanwhile")
+    @Test("A concurrent change of rows that were read is refused")
     func serialization() throws {
         let (one, other) = (try self.client(), try self.client())
         try one.script("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
@@ -67,7 +67,7 @@ struct RefusalTests {
         #expect(error.kind.isTransient)
     }
 
-    @Test("A lock that is not to be had at once")
+    @Test("A lock that is not available immediately is refused")
     func lock() throws {
         let (one, other) = (try self.client(), try self.client())
         try one.script("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
@@ -77,7 +77,7 @@ struct RefusalTests {
         #expect(error.kind == .lockNotAvailable)
     }
 
-    @Test("A write where only reading is allowed")
+    @Test("A write in a read-only session is refused")
     func readOnly() throws {
         let client = try self.client(settings: [PostgresSetting("default_transaction_read_only", "on")])
         let error = try #require(throws: PostgresError.self) { try client.query("CREATE TABLE t (x int)") }
@@ -99,7 +99,7 @@ struct RefusalTests {
         #expect(try client.query("SELECT 1::int8").int64(0, 0) == 1)
     }
 
-    @Test("A statement that its time-out cancels")
+    @Test("A statement is cancelled by its timeout")
     func cancelled() throws {
         let client = try self.client(settings: [PostgresSetting("statement_timeout", "20")])
         let error = try #require(throws: PostgresError.self) {
@@ -108,7 +108,7 @@ struct RefusalTests {
         #expect(error.kind == .cancelled)
     }
 
-    @Test("A parameter that is not of its type")
+    @Test("A parameter of a wrong type is refused")
     func wrongParameter() throws {
         let client = try self.client()
         var parameters = PostgresParameters()

@@ -3,7 +3,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Values on their way to a server and back")
+@Suite("Round trips of values")
 struct RoundTripTests {
     private let client: PostgresClient
 
@@ -30,7 +30,7 @@ struct RoundTripTests {
         #expect(try self.back("int2") { $0.append(quarter) }.text(0, 1) == "\(quarter)")
     }
 
-    @Test("Truth", arguments: [(true, "true"), (false, "false")])
+    @Test("Booleans", arguments: [(true, "true"), (false, "false")])
     func truth(value: Bool, text: String) throws {
         let rows = try self.back("bool") { $0.append(value) }
         #expect(rows.flag(0, 0) == value)
@@ -215,7 +215,7 @@ struct ArrayFormTests {
         #expect(array.view.array == Self.words([1, 1, 17, 2, 1, 0xFFFF_FFFF, 2]) + [0xAB, 0xCD])
     }
 
-    @Test("An array is used again as if it were new", arguments: PostgresElement.allCases)
+    @Test("A reused array is like a new one", arguments: PostgresElement.allCases)
     func usedAgain(element: PostgresElement) {
         var array = PostgresArray(element)
         let fresh = array.view.array
@@ -238,7 +238,7 @@ struct ArrayFormTests {
         #expect(elements?.all == [Array("a".utf8), nil, [], Array("ü".utf8)])
     }
 
-    @Test("An array that is cut short gives no element that is not whole", arguments: 0..<32)
+    @Test("A truncated array yields only complete elements", arguments: 0..<32)
     func cut(count: Int) {
         var array = PostgresArray(.int4)
         array.append(Int32(7))

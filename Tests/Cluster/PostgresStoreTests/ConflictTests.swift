@@ -48,7 +48,7 @@ struct ConflictTests {
         self.stop()
     }
 
-    @Test("Gateways that want the same devices wait for one another, and none sees what the other has not finished")
+    @Test("Gateways that lock the same devices wait for one another, and none sees unfinished changes")
     func waiting() throws {
         try self.first.write(Array(1...8)) { .of($0, $1) }
         for round in 0..<20 {

@@ -27,7 +27,7 @@ struct DeadGatewayTests {
         )
     }
 
-    @Test("A gateway that is gone is found, its wakes are given back, and what it counted stays")
+    @Test("A dead gateway is found, its wakes are returned, and its counts stay")
     func gone() throws {
         let survivor = try StoreRig(self.address)
         let dying = try StoreRig(self.address)

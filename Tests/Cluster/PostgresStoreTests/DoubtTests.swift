@@ -64,7 +64,7 @@ struct DoubtTests {
         self.rig.stop()
     }
 
-    @Test("A commit whose connection is lost before it happened is refused, and has not happened")
+    @Test("A commit whose connection is lost before it happened is refused, and did not happen")
     func didNotHappen() throws {
         let (number, loaded) = try self.rig.load(.tokens([1]))
         // Another session holds a lock on the mark's row, so the transaction cannot end.
@@ -92,7 +92,7 @@ struct DoubtTests {
         self.rig.stop()
     }
 
-    @Test("A commit that the server says was not replicated is refused, and what it counted stays balanced")
+    @Test("A commit that the server reports as not replicated is refused, and its counts stay balanced")
     func unreplicated() throws {
         try self.waitForStandbys(true)
         let (number, count) = try self.commit(4)

@@ -97,7 +97,7 @@ struct HistoryTablesTests {
         #expect(try self.moments(self.history()) == moments)
     }
 
-    @Test("Pushes of one name, sent again and again, are listed once a moment, however many there are")
+    @Test("Repeated pushes with one name are listed once per time, however many there are")
     func repeated() throws {
         // Each moment has more rows than a page. The rows hold the identifier as the log stores it, without the case of
         // its letters.
@@ -308,7 +308,7 @@ struct HistoryTablesTests {
         return numbers
     }
 
-    @Test("Tables of version 1 are taken up, and what they have is found")
+    @Test("Tables of version 1 are migrated with their content")
     func upgrade() throws {
         try self.goBack()
         try self.write([Self.now - 5, Self.now])
@@ -323,7 +323,7 @@ struct HistoryTablesTests {
         #expect(history.push(APNsID(Self.now)).map(\.at.milliseconds) == [Self.now])
     }
 
-    @Test("Too many bytes: the oldest go, and not more than has to")
+    @Test("Over the size limit the oldest rows are removed, and no more than necessary")
     func bytes() throws {
         try self.write([Self.now - 2 * 86_400_000])
         // 100,000 rows of about 130 bytes, one for each second, the last one at the current time.
@@ -354,7 +354,7 @@ struct HistoryTablesTests {
         #expect(try #require(Int64(pushes)) <= left[0] + 60)
     }
 
-    @Test("Room that rows have left and others have taken is not looked through for the oldest")
+    @Test("Space reused by other rows is not searched for the oldest ones")
     func roomTakenAgain() throws {
         try self.query("ALTER TABLE wakegate.event SET (autovacuum_enabled = off)")
         let history = try self.history(HistoryLimits(bytesMax: 6 << 20))

@@ -30,7 +30,7 @@ struct IntruderTests {
 
     private func query(_ sql: String) throws { try self.server.query(sql, database: self.database) }
 
-    @Test("A lock on the topics keeps no gateway from making topics", .timeLimit(.minutes(2)))
+    @Test("A lock on the topics does not keep gateways from creating topics", .timeLimit(.minutes(2)))
     func topics() throws {
         let rig = try StoreRig(self.address)
         let intruder = try self.intruder()
@@ -43,7 +43,7 @@ struct IntruderTests {
         withExtendedLifetime(intruder) {}
     }
 
-    @Test("A lock on the tables keeps no gateway from starting on tables that exist, and is named where they do not")
+    @Test("A lock on the tables allows a start on existing tables, and is named if they are missing")
     func tables() throws {
         let intruder = try self.intruder()
         try intruder.query("SELECT pg_advisory_lock(\(Self.otherLocks), 1)")
@@ -58,7 +58,7 @@ struct IntruderTests {
         try StoreRig(self.address).stop()
     }
 
-    @Test("Locks on the numbers of gateways to come are passed over")
+    @Test("Locks on the numbers of future gateways are skipped")
     func numbers() throws {
         let first = try StoreRig(self.address)
         let next = first.number.rawValue + 1
@@ -72,7 +72,7 @@ struct IntruderTests {
         second.stop()
     }
 
-    @Test("A gateway whose lock is taken after its death is found dead all the same")
+    @Test("A gateway whose lock is taken after its death is still found dead")
     func masked() throws {
         let survivor = try StoreRig(self.address)
         let intruder = try self.intruder()
@@ -134,7 +134,7 @@ struct IntruderTests {
                 switch notice {
                 case .conditions: return true
                 case .ready, .ended, .answeredLate:
-                    Issue.record("\(notice) is heard")
+                    Issue.record("\(notice) is received")
                     return false
                 }
             }
@@ -154,7 +154,7 @@ struct NoticeSendersTests {
         PostgresNotification(channel: "wakegate", payload: payload, sender: sender)
     }
 
-    @Test("Notices wait until their session is checked, and are heard in their order if it is a gateway's")
+    @Test("Notices wait until their session is checked, and are delivered in order if it is a gateway's")
     func checked() {
         var senders = NoticeSenders()
         func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
@@ -172,7 +172,7 @@ struct NoticeSendersTests {
         #expect(takeChecked(trusted: []).isEmpty)
     }
 
-    @Test("A session is checked again after a while, as its number may be another session's")
+    @Test("A session is checked again after a while, because its number may be reused")
     func again() {
         var senders = NoticeSenders()
         func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
@@ -188,7 +188,7 @@ struct NoticeSendersTests {
         #expect(!mayHear(self.notice(1)))
     }
 
-    @Test("More dropped notices than a second may have are a flood, and however many come few are kept")
+    @Test("More dropped notices per second than the limit are a flood, and the kept senders are limited")
     func flood() {
         var senders = NoticeSenders()
         func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }

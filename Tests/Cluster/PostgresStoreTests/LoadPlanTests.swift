@@ -74,7 +74,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("Lanes are found by what a stream takes: pushes, names, beginnings, sessions, resources and devices")
+    @Test("Lanes are found by what a stream accepts: pushes, names, prefixes, sessions, resources and devices")
     func ready() throws {
         let lanes: [Int: LaunchTarget] = [
             1: .push,
@@ -119,7 +119,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A claim reads what it claims, and the end of a wake that wake, however many wait and are in flight")
+    @Test("A claim reads only the claimed rows, and the end of a wake only that wake, however many exist")
     func cost() throws {
         let database = self.database
         // The store planned its statements when the tables were empty.
@@ -148,7 +148,7 @@ struct LoadPlanTests {
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
     }
 
-    @Test("A claim reads no row that its streams do not take, however many tasks wait, and takes the oldest first")
+    @Test("A claim reads only rows that its streams accept, however many tasks wait, and takes the oldest first")
     func costOfNames() throws {
         try self.server.query(
             """
@@ -232,7 +232,7 @@ struct LoadPlanTests {
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 1000 AND \(bound)", database: self.database)
     }
 
-    @Test("The devices of a gateway's wakes are found although another session has locked the first of them")
+    @Test("The devices of a gateway's wakes are found even if another session has locked the first of them")
     func holder() throws {
         try self.rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
         let (first, _) = try self.rig.load(.tokens([1]))
@@ -247,7 +247,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("Devices with tasks come page by page in the order of tokens")
+    @Test("Devices with tasks are read page by page in the order of tokens")
     func pages() throws {
         try self.rig.write(Array(1...5)) { .of($0, $1, tasks: $0 == 3 ? [] : [1]) }
         var plan = ReadPlan()
@@ -293,7 +293,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A list of waiting pushes reads the devices on which one is pending, slice by slice, and no others")
+    @Test("A list of waiting pushes reads only devices with a pending one, slice by slice")
     func pending() throws {
         try self.server.query(
             """
@@ -318,7 +318,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A question that takes too long is ended, and the answer names the limit and a remedy")
+    @Test("A slow question is ended, and the answer names the limit and a remedy")
     func slowQuestion() throws {
         let rig = try StoreRig(self.address, questionMilliseconds: 300)
         let other = try PostgresClient(try PostgresAddress(self.address), application: "other")
@@ -358,7 +358,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A question that was under way when its connection ended is answered by the next one")
+    @Test("A question whose connection is lost is answered by the next one")
     func questionAgain() throws {
         try self.rig.write([1]) { .of($0, $1) }
         var plan = ReadPlan()
@@ -376,7 +376,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A load fails after a moment when another session has locked a row, and succeeds without the row")
+    @Test("A load fails after a short time on a locked row, and succeeds without the row")
     func locked() throws {
         let rig = try StoreRig(self.address, lockMilliseconds: 250)
         try rig.write([1, 2, 3]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }

@@ -23,7 +23,7 @@ struct NoticePayloadTests {
         #expect(NoticePayload.read(text, receiver: GatewayNumber(rawValue: 5)).count == 5)
     }
 
-    @Test("A crowd of notices goes out in payloads that PostgreSQL takes, each notice once")
+    @Test("Many notices are sent in payloads that PostgreSQL accepts, each notice once")
     func crowd() {
         var queue = NoticeQueue()
         for number in 0..<500 {
@@ -112,7 +112,7 @@ struct StoredReportTests {
         }
     }
 
-    @Test("A report of version 1 says nothing of what streams take")
+    @Test("A report of version 1 has no offers of streams")
     func former() throws {
         var report = Self.report
         report.offers = []

@@ -77,7 +77,7 @@ struct PolicyTimeTests {
         other.stop()
     }
 
-    @Test("Wakes that ended more than ten minutes ago are forgotten, and others are not")
+    @Test("Only wakes that ended more than ten minutes ago are forgotten")
     func forgetting() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)

@@ -32,7 +32,7 @@ struct RefusalTests {
         #expect(message.contains("127.0.0.1:\(self.server.port)"))
     }
 
-    @Test("A schema that is newer by what was added runs on, until the last gateway one version back has left")
+    @Test("A schema with additions of a newer version works until the last older gateway has left")
     func oneVersionBack() throws {
         try StoreRig(self.address).stop()
         try self.server.query("UPDATE wakegate.meta SET version = 6, oldest = 5", database: self.database)
@@ -101,7 +101,7 @@ struct RefusalTests {
         rig.stop()
     }
 
-    @Test("A connection pool is refused by name with the remedy, also one that ignores what sessions ask for")
+    @Test("A connection pool is refused by name with the remedy, also one that ignores session settings")
     func pool() throws {
         for ignored in ["extra_float_digits", "options,extra_float_digits"] {
             let pool = try PoolServer(self.server, ignoring: ignored)
@@ -114,7 +114,7 @@ struct RefusalTests {
         }
     }
 
-    @Test("A check warns of a database to which every role may connect, and of none other")
+    @Test("A check warns only of a database to which every role may connect")
     func publicAccess() throws {
         let settings = StoreSettings(address: try PostgresAddress(self.address))
         let warnings = DatabaseCheck.report(settings).warnings

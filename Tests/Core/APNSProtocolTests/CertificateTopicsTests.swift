@@ -128,7 +128,7 @@ struct CertificateTopicsTests {
         }
     }
 
-    @Test("With the extension it is for the topics that stand there and in its subject, and pushes name one of several")
+    @Test("With the extension it is for the topics in the extension and the subject, and pushes name one of several")
     func extensionList() throws {
         let several = try self.topics(["com.example.app"], Self.list(Self.three))
         #expect(several.defaultTopic == nil)

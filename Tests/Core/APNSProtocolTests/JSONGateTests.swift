@@ -207,7 +207,7 @@ struct JSONGateCorpusTests {
             || string.contains(/[0-9]{18}/)
     }
 
-    @Test("Both take the same documents, but for the differences that are meant", arguments: [1, 2, 3] as [UInt64])
+    @Test("Both accept the same documents, except for intended differences", arguments: [1, 2, 3] as [UInt64])
     func agreement(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var taken = 0
@@ -229,7 +229,7 @@ struct JSONGateCorpusTests {
         #expect(taken > 500 && refused > 500, "seed \(seed): \(taken) taken, \(refused) refused")
     }
 
-    @Test("Large numbers and half pairs are taken; encodings are not guessed, commas not forgiven")
+    @Test("Large numbers and half pairs are accepted; encodings are not guessed, and extra commas refused")
     func meant() {
         for text in ["{\"a\":1e400}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\\udc00\\ud800\"}"] {
             #expect(text.withByteView { JSONGate.judge($0) } == .doesNotWake)

@@ -36,7 +36,7 @@ struct ProviderTokenTests {
         }
     }
 
-    @Test("Key, team, moment, signed bytes and signature are what the token says")
+    @Test("Key, team, time, signed bytes and signature are read from the token")
     func parts() throws {
         let text = Self.text()
         let token = try #require(self.token(text))
@@ -47,7 +47,7 @@ struct ProviderTokenTests {
         #expect(text.utf8.prefix(token.signedCount).elementsEqual(text.utf8.prefix(text.utf8.count - 87)))
     }
 
-    @Test("Both alphabets are taken, with padding and without")
+    @Test("Both alphabets are accepted, with padding and without")
     func alphabets() throws {
         // The base64 form contains both characters in which the alphabets differ, and ends with padding.
         let head = #"{"alg":"ES256","kid":"ÿþ~?>ÿ","typ":"JWT"}"#
@@ -64,7 +64,7 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "A moment of issue may be a whole number, a fraction or a string, in seconds or milliseconds",
+        "A time of issue may be a whole number, a fraction or a string, in seconds or milliseconds",
         arguments: [
             ("1700000000", 1_700_000_000_000), ("1700000000.25", 1_700_000_000_250), ("1.7e9", 1_700_000_000_000),
             ("\"1700000000\"", 1_700_000_000_000), ("\"1700000000.5\"", 1_700_000_000_500),
@@ -104,14 +104,14 @@ struct ProviderTokenTests {
         #expect(self.reason(text) == .invalidProviderToken)
     }
 
-    @Test("Without an algorithm it is ES256, as in Apple's sample; other members are skipped")
+    @Test("Without an algorithm ES256 applies, as in Apple's sample; other members are ignored")
     func lax() {
         #expect(self.reason(Self.text(#"{"kid":"K"}"#)) == nil)
         #expect(self.reason(Self.text("{\n \"kid\" : \"K\", \"typ\":\"x\", \"x\":[{}] }")) == nil)
         #expect(self.reason(Self.text(Self.head, #"{"iss":"T","iat":1,"kid":"K","exp":0}"#)) == nil)
     }
 
-    @Test("A token is good for an hour, and an hour before it was made")
+    @Test("A token is valid for an hour after its time of issue, and for an hour before it")
     func age() throws {
         let token = try #require(self.token(Self.text()))
         let made: Int64 = 1_700_000_000_000
@@ -123,7 +123,7 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "The scheme is taken in any case; without a token in it, it is MissingProviderToken",
+        "The scheme is accepted in any case; without a token in it, it is MissingProviderToken",
         arguments: [
             ("bearer a.b.c", "a.b.c"), ("Bearer a", "a"), ("BEARER   a ", "a"), ("bearer", nil), ("bearer ", nil),
             ("bearer    ", nil), ("bEaReR a.b", "a.b"), ("bear\u{12}r a", nil), ("\"earer a", nil),
@@ -171,7 +171,7 @@ struct ProviderSignatureTests {
         )
     }
 
-    @Test("Every other sequence of bytes is refused, and every beginning of a good one")
+    @Test("Every other sequence of bytes is refused, and every truncated valid one")
     func faults() {
         let good = self.sequence(self.integer([1, 2]) + self.integer([3, 4]))
         for count in 0..<good.count { #expect(self.read(Array(good[..<count])) == nil, "\(count) bytes") }

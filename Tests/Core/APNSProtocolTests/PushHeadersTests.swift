@@ -57,7 +57,7 @@ struct PushHeadersTests {
         #expect(PushFixture.reason("apns-expiration", value) == .badExpirationDate)
     }
 
-    @Test("Seconds may be zero, past, or later than any bound")
+    @Test("Seconds may be zero, past, or beyond any limit")
     func expirations() throws {
         let cases: [(String, PushExpiration)] = [
             ("0", .zero), ("0000", .zero), ("1", .seconds(1)), ("0017", .seconds(17)),
@@ -105,7 +105,7 @@ struct PushHeadersTests {
         }
     }
 
-    @Test("Every push type of Apple's table is taken")
+    @Test("Every push type of Apple's table is accepted")
     func types() throws {
         let names = [
             "alert", "background", "location", "voip", "complication", "fileprovider", "mdm", "liveactivity",
@@ -207,7 +207,7 @@ struct PushHeadersTests {
         #expect(push.reason == .duplicateHeaders)
     }
 
-    @Test("The payload's bound follows the push type")
+    @Test("The payload's limit depends on the push type")
     func payloadBytesMax() {
         for (type, bound) in [("voip", 5120), ("alert", 4096), ("nonsense", 4096)] {
             #expect(PushPayload.bytesMax(type: type.withByteView { PushType($0) }) == bound)

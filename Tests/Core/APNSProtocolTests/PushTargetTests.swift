@@ -25,7 +25,7 @@ struct PushTargetTests {
     }
 
     @Test(
-        "Any other shape is a bad path",
+        "A path of any other form is bad",
         arguments: [
             "", "/", "*", "/3", "/3/device", "/3/devices/T", "/3/Device/T", "/2/device/T", "3/device/T", "//3/device/T",
             "/3//device/T", "/3/device//T", "/3/device/T/", "/3/device/T/x", "/3/device/T?x=1", "/3/device/T?",
@@ -38,7 +38,7 @@ struct PushTargetTests {
         #expect(Self.reason("POST", path.replacing("T", with: Self.token)) == .badPath)
     }
 
-    @Test("A slash or a question mark at any place after the prefix makes the path bad", arguments: ["/", "?"])
+    @Test("A slash or a question mark at any position after the prefix makes the path bad", arguments: ["/", "?"])
     func delimiters(delimiter: Character) {
         for count in [1, 7, 8, 9, 16, 63, 64] {
             for place in 0..<count {
@@ -49,7 +49,7 @@ struct PushTargetTests {
         }
     }
 
-    @Test("No other character is taken for a delimiter")
+    @Test("No other character is treated as a delimiter")
     func otherCharacters() {
         for byte in UInt8(1)..<0x80 where byte != UInt8(ascii: "/") && byte != UInt8(ascii: "?") {
             let digits = String(repeating: "a", count: 12) + String(Unicode.Scalar(byte))
@@ -90,7 +90,7 @@ struct PushPayloadTests {
         [UInt8](("{\"a\":\"" + String(repeating: "x", count: count - 8) + "\"}").utf8)
     }
 
-    @Test("4096 bytes are taken, one more is too large", arguments: PushType.allCases.map(Optional.some) + [nil])
+    @Test("4096 bytes are accepted, one more is too large", arguments: PushType.allCases.map(Optional.some) + [nil])
     func bounds(type: PushType?) {
         var push = PushFixture()
         if let type { push.set("apns-push-type", type.name.description) } else { push.remove("apns-push-type") }
@@ -269,7 +269,7 @@ struct APNSReasonTests {
         #expect(APNSReason.allCases.map(\.index) == Array(0..<APNSReason.count))
     }
 
-    @Test("The body names the reason, and 410 alone has an integer timestamp", arguments: APNSReason.allCases)
+    @Test("The body names the reason, and only 410 has an integer timestamp", arguments: APNSReason.allCases)
     func body(reason: APNSReason) {
         for timestamp in [nil, 1_795_233_957_130] as [Int64?] {
             var buffer = ByteBuffer()

@@ -21,7 +21,7 @@ struct ByteViewTests {
         }
     }
 
-    @Test("The first of some equal bytes is found, wherever it is", arguments: 0...24)
+    @Test("The first of several equal bytes is found, at any position", arguments: 0...24)
     func firstIndex(count: Int) {
         // Bytes that differ from 0x2F in one bit, and bytes that cause borrows and carries.
         let others: [UInt8] = [0x2E, 0x30, 0xAF, 0x00, 0x80, 0xFF]
@@ -33,7 +33,7 @@ struct ByteViewTests {
         }
     }
 
-    @Test("Decimal numbers are digits alone, up to the greatest UInt64")
+    @Test("Decimal numbers consist of digits, up to the greatest UInt64")
     func decimal() {
         let cases: [(String, UInt64?)] = [
             ("0", 0), ("00", 0), ("007", 7), ("18446744073709551615", .max), ("18446744073709551616", nil),
@@ -43,7 +43,7 @@ struct ByteViewTests {
         for (text, value) in cases { #expect(text.withByteView { $0.decimal } == value, "\(text)") }
     }
 
-    @Test("Case is ignored for ASCII letters alone")
+    @Test("Case is ignored only for ASCII letters")
     func ignoringCase() {
         "Bearer-[".withByteView { view in
             #expect(view.equalsIgnoringCase("bEARER-["))
@@ -109,7 +109,7 @@ struct ByteViewTests {
 
 @Suite("Buffers of bytes")
 struct ByteBufferTests {
-    @Test("Bytes come out in the order they went in, through growth and consumption")
+    @Test("Bytes leave in the order of their arrival, through growth and consumption")
     func order() {
         var generator = SeededGenerator(seed: 21)
         var buffer = ByteBuffer()

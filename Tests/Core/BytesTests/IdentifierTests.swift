@@ -190,7 +190,7 @@ struct DeviceTokenTests {
         #expect((28...36).contains(mean), "a good hash flips half of its 64 bits")
     }
 
-    @Test("Tokens of zeros alone differ when their counts do, and so do their hashes")
+    @Test("Tokens of zeros differ if their lengths do, and so do their hashes")
     func zeros() {
         let tokens = (16...100).compactMap { count in
             [UInt8](repeating: 0, count: count).withByteView { DeviceToken(bytes: $0) }
@@ -233,7 +233,7 @@ struct DeviceTokenTests {
         #expect(Set(tokens.map(\.hashValue)).count == tokens.count)
     }
 
-    @Test("Another seed gives another hash")
+    @Test("A different seed yields a different hash")
     func seeds() throws {
         let token = try #require(Self.token(Self.hex(count: 64, seed: 9)))
         #expect(Set((0..<100).map { token.hash64(seed: $0) }).count == 100)
@@ -244,7 +244,7 @@ struct DeviceTokenTests {
         #expect([UInt8](repeating: 1, count: count).withByteView { DeviceToken(bytes: $0) } == nil)
     }
 
-    @Test("A place that held a longer token keeps nothing of it")
+    @Test("A place of a longer token keeps nothing of it")
     func reuse() {
         var token = DeviceToken()
         let long = Self.hex(count: 200, seed: 4)
@@ -262,13 +262,13 @@ struct DeviceTokenTests {
     }
 }
 
-@Suite("Tokens as tables keep them")
+@Suite("Tokens in tables")
 struct StoredDeviceTokenTests {
     private static func token(_ bytes: [UInt8]) throws -> DeviceToken {
         try #require(bytes.withByteView { DeviceToken(bytes: $0) })
     }
 
-    @Test("A stored token is the one it was made of and no other", arguments: [16, 31, 32, 33, 96, 97, 99, 100])
+    @Test("A stored token equals only its original", arguments: [16, 31, 32, 33, 96, 97, 99, 100])
     func lengths(_ count: Int) throws {
         let bytes = (0..<count).map { UInt8($0 + 1) }
         let token = try Self.token(bytes)
@@ -289,7 +289,7 @@ struct StoredDeviceTokenTests {
         #expect(written.view.array == [UInt8(count)] + bytes)
     }
 
-    @Test("A token of the usual length takes up little more than its bytes")
+    @Test("A token of the usual length needs little more than its bytes")
     func size() {
         #expect(MemoryLayout<StoredDeviceToken>.size == 41)
     }

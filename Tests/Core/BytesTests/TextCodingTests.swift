@@ -46,7 +46,7 @@ struct Base64Tests {
 
 @Suite("Hexadecimal digits, eight at a time")
 struct HexadecimalWordTests {
-    @Test("Every byte at every place is a digit exactly when it is one of 0-9, a-f, A-F")
+    @Test("Every byte at every position is a digit exactly if it is one of 0-9, a-f, A-F")
     func everyByte() {
         let digits = Set("0123456789abcdefABCDEF".utf8)
         for place in 0..<8 {
@@ -64,7 +64,7 @@ struct HexadecimalWordTests {
         }
     }
 
-    @Test("Two neighbours that are not digits never make up for each other")
+    @Test("Two adjacent non-digits never compensate for each other")
     func everyPair() {
         var wrong = 0
         for first in UInt8.min...UInt8.max {

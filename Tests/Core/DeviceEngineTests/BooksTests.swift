@@ -39,7 +39,7 @@ struct BooksTests {
             pending += snapshot.pendingID == nil ? 0 : 1
             if let first = snapshot.held.first { naive[first, default: 0] += 1 }
         }
-        #expect(rig.engine.totals == books, "a look changed the books: \(place)")
+        #expect(rig.engine.totals == books, "a read changed the counters: \(place)")
         #expect(books.pending == pending && books.registered == registered, place)
         for code in Hold.ofPushes { #expect(books.held[code] == naive[code] ?? 0, place) }
         let sum = rig.engine.topicSnapshots.reduce(into: Books()) { $0 += $1.books }

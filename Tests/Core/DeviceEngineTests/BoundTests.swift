@@ -44,7 +44,7 @@ struct BoundTests {
         #expect(rig.push(6) == nil)
     }
 
-    @Test("Pushes that wait take up so much memory; one more is refused and changes nothing, and an end makes room")
+    @Test("Pending pushes use limited memory; one more is refused without effect, and an end frees memory")
     func memory() throws {
         let rig = self.rig { $0.pendingBytesMax = 2 * Self.pushBytes }
         #expect(rig.push(1) != nil)
@@ -69,7 +69,7 @@ struct BoundTests {
         #expect(rig.engine.contentBytes == 0)
     }
 
-    @Test("A topic that has its share of the memory is refused more; the others have the rest")
+    @Test("A topic beyond its share of the memory is refused; the others have the rest")
     func topicMemory() {
         let rig = self.rig {
             $0.pendingBytesMax = 3 * Self.pushBytes
@@ -90,7 +90,7 @@ struct BoundTests {
         }
     }
 
-    @Test("Every way in which a push ends gives its memory back")
+    @Test("Every end of a push frees its memory")
     func everyEnd() {
         let rig = EngineRig(EngineRig.open([(.maxAttempts, 1), (.executionWindow, 5), (.launchInterval, 1)]))
         // Coalesced; now or never; expired; completed; exhausted after a failure and after its deadline; retried.
@@ -114,7 +114,7 @@ struct BoundTests {
         #expect(rig.engine.contentBytes == Self.pushBytes)
     }
 
-    @Test("After a restart what was counted is counted again")
+    @Test("Counts are restored after a restart")
     func restart() throws {
         var configuration = EngineRig.open()
         configuration.devicesPerTopicMax = 2
@@ -139,7 +139,7 @@ struct BoundTests {
     }
 }
 
-@Suite("How many pushes one device takes", .timeLimit(.minutes(15)))
+@Suite("The push rate of one device", .timeLimit(.minutes(15)))
 struct PushRateTests {
     private func rig(_ pushesMax: Int, seconds: Int = 60) -> EngineRig {
         var configuration = EngineRig.open()

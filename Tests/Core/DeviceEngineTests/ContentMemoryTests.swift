@@ -53,7 +53,7 @@ struct ContentMemoryTests {
         (.max / 2, true, .max, .max, nil),
     ]
 
-    @Test("There is room up to both bounds, and none beyond", arguments: Self.refusals.indices)
+    @Test("Content is accepted up to both limits, and not beyond", arguments: Self.refusals.indices)
     func refusal(index: Int) {
         let row = Self.refusals[index]
         var memory = ContentMemory()
@@ -103,7 +103,7 @@ struct PushTraceTests {
 
     private static let state = "vendor=\"1\""
 
-    @Test("A push's own trace comes with its wake; one without a trace has none")
+    @Test("A push's trace is sent with its wake; a push without one has none")
     func own() {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true, trace: EngineRig.trace(7))
@@ -113,7 +113,7 @@ struct PushTraceTests {
         #expect(Self.told(plain) == nil)
     }
 
-    @Test("A push that stands for others has links to their traces, the newest first, and no more than eight")
+    @Test("A push that replaced others links to their traces, the newest first, at most eight")
     func links() throws {
         let rig = EngineRig()
         for number in 1...4 { rig.push(1, trace: EngineRig.trace(number)) }
@@ -128,7 +128,7 @@ struct PushTraceTests {
         #expect(Self.told(rig) == last)
     }
 
-    @Test("A push whose wake failed is a link of the newer one that waits, whether that has a trace or not")
+    @Test("A push whose wake failed is a link of the newer pending one, whether that has a trace or not")
     func failed() throws {
         for newer in [nil, 9] {
             let rig = EngineRig()
@@ -146,7 +146,7 @@ struct PushTraceTests {
         }
     }
 
-    @Test("A push that comes too late leaves the traces of the one that waits alone")
+    @Test("An expired push does not change the traces of the pending one")
     func discarded() {
         let rig = EngineRig()
         rig.push(1, trace: EngineRig.trace(1))

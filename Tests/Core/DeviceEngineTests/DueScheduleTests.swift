@@ -3,13 +3,13 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("The schedule of what is due", .timeLimit(.minutes(15)))
+@Suite("The schedule of due devices", .timeLimit(.minutes(15)))
 struct DueScheduleTests {
     private static func device(_ number: UInt32) -> DeviceIndex { DeviceIndex(rawValue: number) }
 
     private static func at(_ milliseconds: Int64) -> Instant { Instant(milliseconds: milliseconds) }
 
-    @Test("While something due is being done, its moment is known; nothing else has one")
+    @Test("Only the due time that is being handled is known")
     func moment() {
         var schedule = DueSchedule()
         schedule.set(Self.device(1), to: Self.at(10))
@@ -93,7 +93,7 @@ struct DueIndexTests {
         #expect(popped > 100)
     }
 
-    @Test("All that is in it comes out in the order of time")
+    @Test("All entries are returned in order of time")
     func sorts() {
         var generator = SeededGenerator(seed: 7)
         var index = DueIndex()
@@ -107,7 +107,7 @@ struct DueIndexTests {
         #expect(out == moments.sorted())
     }
 
-    @Test("Nothing is due before its moment, and at it it is")
+    @Test("A device is due exactly at its time, and not before")
     func atMoment() {
         var index = DueIndex()
         index.set(DeviceIndex(rawValue: 3), to: Instant(milliseconds: 10))

@@ -41,7 +41,7 @@ struct EndedWakeTests {
         #expect(rig.engine.launchedWake(wake) == nil)
     }
 
-    @Test("At one millisecond an answer goes before the expiry of what is pending")
+    @Test("In the same millisecond an answer precedes the expiry of a pending push")
     func answerBeforeExpiry() throws {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)

@@ -36,7 +36,7 @@ struct EngineVerbTests {
         }
     }
 
-    @Test("An empty wake counts under wakes alone", arguments: FetchResult.allCases)
+    @Test("An empty wake counts only as a wake", arguments: FetchResult.allCases)
     func emptyWake(result: FetchResult) throws {
         let rig = EngineRig()
         rig.register(1)
@@ -57,7 +57,7 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.accountedFor == 0 && rig.engine.totals.accepted == 0)
     }
 
-    @Test("A forced launch takes what is pending past every hold, free of charge")
+    @Test("A forced launch ignores every hold, and costs nothing")
     func forcedLaunch() throws {
         let rig = EngineRig()
         rig.register(1)
@@ -115,7 +115,7 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.held.sum == 0)
     }
 
-    @Test("With a gateway that cannot read memory pressure, reports of it are left out, and others are kept")
+    @Test("A gateway that cannot read memory pressure ignores reports of it, and keeps others")
     func olderGateway() {
         let rig = EngineRig()
         rig.register(1)
@@ -149,7 +149,7 @@ struct EngineVerbTests {
         #expect(step.devices == [rig.index(2)] && step.topics.isEmpty && step.now == rig.instant)
     }
 
-    @Test("Time never runs backwards, and a step looks at no more devices than it may")
+    @Test("Time never runs backwards, and a step examines a limited number of devices")
     func advance() throws {
         // Warnings, which would add due times, are disabled.
         let rig = EngineRig(EngineRig.open([(.expirationLead, 0)]))

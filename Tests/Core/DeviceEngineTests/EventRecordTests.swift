@@ -77,7 +77,7 @@ struct EventRecordTests {
         #expect(read.sequence == seed + 1 && read.keyMark == 0xABCD)
     }
 
-    @Test("A push and its launch take few bytes")
+    @Test("A push and its launch need few bytes")
     func size() {
         let apnsID = EngineRig.apnsID(1)
         let at = Instant(milliseconds: 1)

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Names of what happened", .timeLimit(.minutes(15)))
+@Suite("Names in the history", .timeLimit(.minutes(15)))
 struct HistoryEntryTests {
     private static let at = Instant(milliseconds: 5)
     private static let launch = HistoryEvent.Kind.launch(.processing, attempt: 1)
@@ -32,7 +32,7 @@ struct HistoryEntryTests {
         return events
     }
 
-    @Test("Names of every length come back whole, through records too")
+    @Test("Names of every length are restored, also through records")
     func lengths() {
         var random = SeededGenerator(seed: 1)
         for length in 1...NameParts.bytesMax {
@@ -57,10 +57,10 @@ struct HistoryEntryTests {
             cut.remove(at: left)
             #expect(Self.entries(cut + rest).map(\.name) == [nil, other], "without part \(left)")
         }
-        #expect(Self.entries(events.dropLast() + rest).map(\.name) == [other], "without what happened")
+        #expect(Self.entries(events.dropLast() + rest).map(\.name) == [other], "without the event")
         #expect(Self.entries(events.dropLast() + [rest[1]]).map(\.name) == [name], "another of the same name")
         let later = HistoryEvent(device: 1, at: Self.at + 1, kind: Self.launch)
-        #expect(Self.entries(events.dropLast() + [later]).map(\.name) == [nil], "a name of another moment")
+        #expect(Self.entries(events.dropLast() + [later]).map(\.name) == [nil], "a name of another time")
         let conditions = HistoryEvent(device: 1, at: Self.at, kind: .conditions)
         #expect(Self.entries(events.dropLast() + [conditions] + rest).map(\.name) == [nil, other])
         let swapped = [events[1], events[0]] + events[2...]
@@ -97,7 +97,7 @@ struct HistoryEntryTests {
         #expect(count > 2)
     }
 
-    @Test("A name with the bytes of an apns-id takes nothing from the push of that name")
+    @Test("A name with the bytes of an apns-id does not affect the push of that id")
     func bytesOfPush() {
         let name = "0123456789abcdef"
         let part = Self.named(name)[0]
@@ -118,7 +118,7 @@ struct HistoryEntryTests {
     }
 }
 
-@Suite("How a push was sent, as the history keeps it")
+@Suite("Terms of a push in the history")
 struct PushTermsTests {
     private let now = Instant(milliseconds: 1_000_000)
 
@@ -137,7 +137,7 @@ struct PushTermsTests {
         for (lifetime, expected) in kept { #expect(PushTerms.Lifetime(code: lifetime.code) == expected) }
     }
 
-    @Test("An expiry is kept as the seconds that were left; one that had passed as none")
+    @Test("An expiry is stored as remaining seconds; a past one as zero")
     func expiry() {
         func lifetime(_ milliseconds: Int64) -> PushTerms.Lifetime {
             PushTerms(.immediate, .at(Instant(milliseconds: milliseconds)), at: self.now).lifetime
@@ -175,7 +175,7 @@ struct EventQueueTests {
         HistoryEvent.device(of: EngineRig.token(device), EngineRig.historyKey)
     }
 
-    @Test("Events name their device by its number, whichever was asked about before, and leave in their order")
+    @Test("Events have their device's number, and leave in order")
     func numbers() {
         let devices = Self.devices(3)
         var queue = EventQueue(key: EngineRig.historyKey)

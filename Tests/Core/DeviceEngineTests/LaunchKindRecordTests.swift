@@ -63,7 +63,7 @@ struct LaunchKindRecordTests {
         #expect(Self.stored(engine)[.topic] == more)
     }
 
-    @Test("A topic without tasks has no byte of them, and one whose tasks make no sense is refused")
+    @Test("A topic without tasks needs no bytes for them, and one with impossible tasks is refused")
     func impossibleTopics() throws {
         let rig = EngineRig()
         let (topic, device, _) = try Self.records(rig)

@@ -11,7 +11,7 @@ struct PermittedTasksTests {
         return permitted
     }
 
-    @Test("A topic permits what it names, and another topic none of it")
+    @Test("A topic permits only its listed tasks")
     func names() {
         let permitted = self.permitted(["com.a.refresh", "com.a.export.*", "x.*"])
         for identifier in ["com.a.refresh", "com.a.export.photos", "com.a.export.b.c", "com.a.export..", "x.y", "x.."] {
@@ -44,7 +44,7 @@ struct PermittedTasksTests {
         #expect((times[true] ?? 0) > 500 && (times[false] ?? 0) > 500)
     }
 
-    @Test("A worker is warned of the patterns of which no identifier is permitted")
+    @Test("A worker is warned of the patterns that match no permitted identifier")
     func warnings() {
         let texts = ["a", "a.b", "a.*", "a.b.*", "b..*", "b.*", "..*", "a-.*", "_", "a.", "a.b.", "b.a.b"]
         let letters = ["a", "b", ".", "-", "_"]

@@ -38,7 +38,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.readyCount(Self.topic) == 10)
     }
 
-    @Test("A step looks at a bounded number of devices; none is launched against the new policy before its turn")
+    @Test("A step examines a limited number of devices, and none launches against the new policy before its turn")
     func bounded() throws {
         let rig = try self.rig(devices: 1000, EngineRig.open([(.launchInterval, 1)]))
         rig.advance(by: 1000)
@@ -77,7 +77,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.times.lateness.sum == 10_000)
     }
 
-    @Test("A device that is asked about before its turn is shown as the new policy has it")
+    @Test("A device that is queried before its turn is shown under the new policy")
     func asked() throws {
         let rig = try self.rig(devices: 10, EngineRig.open([(.launchInterval, 1)]))
         rig.advance(by: 1000)
@@ -107,7 +107,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.totals.held[.battery] == 0)
     }
 
-    @Test("A topic's own policy changes with it alone; a topic that comes later has the new one")
+    @Test("A topic's own policy changes only with it; a later topic has the new one")
     func topics() throws {
         let rig = EngineRig(EngineRig.open())
         rig.push(1, topic: 1)
@@ -157,7 +157,7 @@ struct PolicyVersionsTests {
         #expect(PolicyVersions(stored: buffer.view[0..<buffer.count - 1]) == nil)
     }
 
-    @Test("Any parameter, of all topics or of one, makes another policy; a topic that only repeats them makes none")
+    @Test("Any changed parameter, of all topics or one, makes a new policy; a topic that repeats them does not")
     func fingerprints() throws {
         let base = EngineRig.open()
         for parameter in PolicyParameter.allCases {
@@ -175,7 +175,7 @@ struct PolicyVersionsTests {
         }
     }
 
-    @Test("A policy whose parameters of background tasks are the defaults is the one it was before there were any")
+    @Test("A policy with default task parameters equals one without any")
     func upgrade() throws {
         func kept(_ configuration: EngineConfiguration) throws -> PolicyVersions {
             var versions = PolicyVersions()

@@ -76,7 +76,7 @@ struct PolicyClockTests {
         #expect(fourth.record.now == first.now + 20_000 + Self.hour && fourth.jump == nil)
     }
 
-    @Test("A boot whose clock is ten years ahead is held back, unless that much is allowed")
+    @Test("A boot with a clock ten years ahead is held back, unless that much is allowed")
     func ahead() {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         let first = Self.firstLife(&machine)
@@ -107,7 +107,7 @@ struct PolicyClockTests {
         #expect(second.record.now == first.now + 2 * Self.year && second.jump == nil)
     }
 
-    @Test("An uptime of the same boot that goes back is not believed")
+    @Test("An uptime that goes back within a boot is not trusted")
     func impossibleUptime() {
         var machine = VirtualClock(boot: 3 * Self.year, wall: 1_700_000_000_000)
         let first = Self.firstLife(&machine)
@@ -117,7 +117,7 @@ struct PolicyClockTests {
         #expect(second.record.now == first.now + 900 && second.jump == nil)
     }
 
-    @Test("A wall clock that goes back while the gateway runs and forth across a boot makes no time pass")
+    @Test("A wall clock that goes back at run time and forward across a boot makes no time pass")
     func stepAndBack() {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         var clock = PolicyClock(wall: machine.wall, boot: machine.boot, bootID: Self.boots[0])
@@ -188,7 +188,7 @@ struct PolicyClockTests {
     }
 
     @Test(
-        "No moment that was stored is too far away to be reckoned with",
+        "Any stored time is safe to calculate with",
         arguments: [.min, -1, 0, .max] as [Int64],
         [.min, -1, 0, 1_700_000_000_000, .max] as [Int64]
     )
@@ -239,7 +239,7 @@ struct PolicyClockTests {
         }
     }
 
-    @Test("A wall clock that is set is followed at once, and one that is set by little once it has come far")
+    @Test("A changed wall clock is followed immediately, and a small change once it has added up")
     func setClock() {
         let start = Instant(milliseconds: 1_700_000_000_000)
         var offset = WallOffset(wall: start.milliseconds, now: start)
@@ -260,7 +260,7 @@ struct PolicyClockTests {
         #expect(offset.following(wall: start.milliseconds + 700, now: start, tolerance: 700) == offset)
     }
 
-    @Test("A moment on the wall clock and back is the same moment")
+    @Test("A time converted to the wall clock and back is the same")
     func roundTrip() {
         let now = Instant(milliseconds: 1_700_000_000_123)
         let offset = WallOffset(wall: 1_700_003_600_123, now: now)

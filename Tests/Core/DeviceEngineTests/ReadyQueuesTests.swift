@@ -164,7 +164,7 @@ struct FIFOQueueTests {
         #expect(emptied > 3)
     }
 
-    @Test("A queue gives the memory of a burst back when it is empty, and not before")
+    @Test("A queue frees the memory of a burst only when it is empty")
     func shrink() {
         var queue = FIFOQueue<Int>()
         for number in 0..<1000 { queue.append(number) }

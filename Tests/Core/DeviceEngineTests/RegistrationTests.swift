@@ -12,7 +12,7 @@ struct RegistrationTests {
         }
     }
 
-    @Test("A removal discards what is pending and dates the refusals that follow")
+    @Test("A removal discards the pending push and dates later refusals")
     func removal() {
         let rig = EngineRig()
         rig.push(1, .considerate)

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
+@Suite("Repeated pushes with a client's apns-id", .timeLimit(.minutes(15)))
 struct RepeatedPushTests {
     /// Situations that cover every possible answer to a push.
     enum Situation: CaseIterable {
@@ -55,7 +55,7 @@ struct RepeatedPushTests {
             let again = try #require(situation.push(rig))
             #expect(again.disposition == first.disposition)
             #expect(again.eligibleAt == first.eligibleAt && again.held == first.held)
-            #expect(again.wake == nil, "nothing is launched again")
+            #expect(again.wake == nil, "no second launch")
         }
         #expect(rig.engine.totals == before)
         #expect(before.accepted == books.accepted && before.noWake == books.noWake)

@@ -68,7 +68,7 @@ struct RestoreTests {
         }
     }
 
-    @Test("A restore says nothing of wakes in flight: they may be held elsewhere, and are answered or lost like others")
+    @Test("Restored wakes in flight may be held elsewhere, and are answered or lost like others")
     func wakesStay() throws {
         let rig = EngineRig()
         let store = SimulatedStore()
@@ -87,7 +87,7 @@ struct RestoreTests {
         #expect(books.pending == 1 && books.inFlight == 0)
     }
 
-    @Test("Content of the greatest size comes back byte for byte, on tokens of every length", arguments: [16, 33, 100])
+    @Test("Content of the maximum size is restored byte for byte, on tokens of every length", arguments: [16, 33, 100])
     func content(bytes: Int) throws {
         let rig = EngineRig()
         let store = SimulatedStore()
@@ -198,7 +198,7 @@ struct RestoreTests {
         ]
     }()
 
-    @Test("A device that holds what cannot be is refused by its number", arguments: Self.impossible.indices)
+    @Test("A device with impossible values is refused by its number", arguments: Self.impossible.indices)
     func impossibleDevice(index: Int) throws {
         let (device, what, offset, bytes) = Self.impossible[index]
         var records = try Self.twoDevices()

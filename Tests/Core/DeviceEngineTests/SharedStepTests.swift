@@ -132,7 +132,7 @@ struct SharedStepTests {
         #expect(rig.engine.topicCount == 2)
     }
 
-    @Test("A row that a program without pauses has stored is taken, and what is stored now is as long")
+    @Test("A row stored by a program without pauses is accepted, and new rows have the same length")
     func former() throws {
         let device = String(repeating: "0badcafe", count: 8)
         let moment = "93e9690ca2010000"
@@ -175,7 +175,7 @@ struct SharedStepTests {
         return bytes
     }
 
-    @Test("Rows that do not hold together, and a row that comes twice, are not taken")
+    @Test("Inconsistent rows, and a repeated row, are refused")
     func broken() throws {
         let rig = try self.engine()
         let changes = try self.step(rig) {
@@ -232,7 +232,7 @@ struct SharedStepTests {
         #expect(isTaken([whole, other]))
     }
 
-    @Test("The wakes of a dead gateway are lost without their attempts, past their deadlines, too")
+    @Test("The wakes of a dead gateway are lost without counting attempts, even past their deadlines")
     func loseForGood() throws {
         let rig = try self.engine()
         var wakes: [WakeID] = []
@@ -269,7 +269,7 @@ struct SharedStepTests {
         }
     }
 
-    @Test("A device of an engine that keeps all is a row that a shared one takes")
+    @Test("A device of an engine that keeps all devices is a row that a shared engine accepts")
     func moved() throws {
         let rig = EngineRig(EngineRig.openToTasks())
         rig.push(1, workerIsFree: true)

@@ -14,7 +14,7 @@ struct TablesTests {
         table.find(token, hash: Self.key.hash(token))
     }
 
-    @Test("Two hundred thousand tokens of every length are found, and no others")
+    @Test("Of two hundred thousand tokens of every length exactly the stored ones are found")
     func growth() {
         let count = 200_000
         var wrong = 0
@@ -41,7 +41,7 @@ struct TablesTests {
         #expect(wrong == 0)
     }
 
-    @Test("A row takes up no more than its parts do, of which there are a million")
+    @Test("The size of a row is limited, because there are a million")
     func sizes() {
         #expect(MemoryLayout<DeviceState>.size <= 185)
         #expect(MemoryLayout<DeviceRecord>.stride <= 280)
@@ -69,7 +69,7 @@ struct TablesTests {
         #expect(table.takeChanges() == [])
     }
 
-    @Test("The elements of which there is most are those that sorting would put first", arguments: UInt64(1)...20)
+    @Test("The largest elements are those that sorting would put first", arguments: UInt64(1)...20)
     func most(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let amounts = (0..<generator.number(below: 300)).map { _ in generator.number(below: 50) }
@@ -79,7 +79,7 @@ struct TablesTests {
         }
     }
 
-    @Test("A table of wakes holds what was put in and not taken out")
+    @Test("A table of wakes holds exactly the wakes that were added and not removed")
     func wakeTable() {
         var table = WakeTable<Int>()
         let wakes = (0..<5000).map { WakeID(random: (UInt64($0) &* 0x9E37_79B9, UInt64($0))) }
@@ -93,7 +93,7 @@ struct TablesTests {
         #expect(wakes.dropFirst(3000).enumerated().allSatisfy { table[$0.element] == $0.offset + 3000 })
     }
 
-    @Test("Topics are found by their bytes alone, past the table's growth")
+    @Test("Topics are found by their bytes, also after the table has grown")
     func topicNames() {
         var names = TopicNames(key: HashKey((99, 0)))
         for number in 0..<500 {
@@ -110,7 +110,7 @@ struct TablesTests {
         #expect(names.find(ByteView()) == nil)
     }
 
-    @Test("A ring keeps the last four and gives back what made room")
+    @Test("A ring keeps the last four and returns the one it replaces")
     func ring() {
         var ring = Ring<Int>()
         #expect(ring.popFirst { _ in true } == nil)

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Requests and sessions are kept", .timeLimit(.minutes(15)))
+@Suite("Storing requests and sessions", .timeLimit(.minutes(15)))
 struct TaskRestoreTests {
     private static func restored(_ store: SimulatedStore, at rig: EngineRig) throws -> EngineRig {
         let next = EngineRig(EngineRig.permitting(), start: rig.now, seed: 99)
@@ -84,7 +84,7 @@ struct TaskRestoreTests {
         while rig.engine.popExpiredWake() != nil {}
     }
 
-    @Test("A device that never had a request, a session or a use has no record of its own for them")
+    @Test("A device without requests, sessions and uses has no record for them")
     func noRecord() throws {
         let rig = EngineRig(EngineRig.permitting())
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)

@@ -54,7 +54,7 @@ struct TaskVerbTests {
         #expect(self.rig.engine.expireForced(device, identifier: "n") == session)
     }
 
-    @Test("The same event of a session counts once, as long as its id is remembered")
+    @Test("A repeated event of a session counts once, while its id is remembered")
     func eventIDs() throws {
         let device = try #require(self.rig.register(1).device)
         for number in 0...16 {
@@ -67,13 +67,13 @@ struct TaskVerbTests {
         try self.rig.engine.transfersFinished(session: "s", count: 1, id: "0", device: device)
         #expect(self.rig.engine.totals.sessions.finished == 35 && self.rig.isConserved)
         guard case .task(let launched) = try #require(self.rig.launchNext(1)).cause else {
-            Issue.record("a session was to launch")
+            Issue.record("a session should launch")
             return
         }
         #expect(launched.name == "s" && launched.task.transfers == 35)
     }
 
-    @Test("The memory of event ids is counted and bounded; the oldest makes room for the next, a removal for all")
+    @Test("The memory of event ids is limited; the oldest is replaced, and a removal frees all")
     func eventMemory() throws {
         var configuration = EngineRig.permitting()
         configuration.taskBytesMax = 16 * 80 + 200
@@ -94,7 +94,7 @@ struct TaskVerbTests {
         #expect(rig.isConserved)
     }
 
-    @Test("A device that was removed starts afresh: an event counts whose id it had before, and no row is left")
+    @Test("A removed device starts fresh: an earlier event id counts again, and no row is left")
     func eventsOfRemoved() throws {
         let device = try #require(self.rig.register(1).device)
         let wake = try #require(try self.rig.submit(1, "a", .processing([]), hasSlot: true).wake)
@@ -108,7 +108,7 @@ struct TaskVerbTests {
         #expect(self.rig.isConserved)
     }
 
-    @Test("Limits count requests and bytes of a topic and of all; what takes another's place needs no room")
+    @Test("Limits count requests and bytes of a topic and of all; a replacement needs no additional space")
     func limits() throws {
         var configuration = EngineRig.permitting()
         configuration.taskRequestsMax = 3

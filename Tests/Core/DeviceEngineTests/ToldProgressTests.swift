@@ -64,7 +64,7 @@ struct ToldProgressTests {
         #expect(due > self.rig.instant && due < self.rig.instant + 1000)
         self.rig.advance(by: due.milliseconds - self.rig.now - 1)
         self.tell(401, wake)
-        #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == due, "none waits longer for another")
+        #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == due, "no task waits longer for another")
         self.rig.advance(by: 1)
         #expect(self.rig.engine.hasChanges)
         #expect(try self.written() == (1, 0) && self.kept() == [401])
@@ -99,7 +99,7 @@ struct ToldProgressTests {
         self.tell(8, wake)
         self.rig.register(2)
         _ = try self.written()
-        #expect(try self.kept().contains(7), "what happens to others does not")
+        #expect(try self.kept().contains(7), "changes of other devices do not")
     }
 
     @Test("A loss, a report and an interruption store earlier progress immediately", arguments: 0..<3)
@@ -123,7 +123,7 @@ struct ToldProgressTests {
             return
         }
         guard case .task(let launched) = try #require(next.launchNext(1)).cause else {
-            Issue.record("a task was to launch")
+            Issue.record("a task should launch")
             return
         }
         #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))

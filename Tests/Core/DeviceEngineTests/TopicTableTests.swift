@@ -59,7 +59,7 @@ struct TopicTableTests {
         #expect([0, 1, 2].map { table.deviceCount(Self.topic($0)) } == [0, 1, 0])
     }
 
-    @Test("A topic is a change when it is made and when something is counted of it, once until changes are taken")
+    @Test("A topic is a change when it is created or counted, once until changes are taken")
     func changes() {
         var table = Self.table(3)
         #expect(table.hasChanges == true)
@@ -125,7 +125,7 @@ struct TopicTableTests {
         #expect([0, 1].map { next.isPaused(Self.topic($0)) } == [false, true] && next.hasChanges == false)
         #expect(next.setPaused(Self.topic(1), false, at: Instant(milliseconds: 7)) == true)
         #expect(next.resumedAt(Self.topic(1)) == Instant(milliseconds: 7))
-        #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
+        #expect(Self.records(&next)[1] == before, "a program without pauses can read it")
     }
 
     @Test("Cancelled pushes are stored only if there are any")
@@ -141,7 +141,7 @@ struct TopicTableTests {
         #expect(next.books(Self.topic(0)).discarded[.cancelled] == 3)
     }
 
-    @Test("Records of which one is missing, or has the name of another, are refused", arguments: [[0, 2], [0, 1, 0]])
+    @Test("Missing records, and records with another's name, are refused", arguments: [[0, 2], [0, 1, 0]])
     func refused(numbers: [Int]) throws {
         var table = Self.table(3)
         let records = Self.records(&table)

@@ -73,7 +73,7 @@ struct WakeLedgerTests {
         #expect(ledger.popExpired() == nil)
     }
 
-    @Test("A restored device's wakes are known, unless one of them is another's")
+    @Test("A restored device's wakes are known, unless one belongs to another device")
     func restored() {
         var devices = Self.devices(3)
         var former = WakeLedger()
@@ -154,7 +154,7 @@ struct WakeMapTests {
         #expect(map.sortedWakes == [wakes[2], wakes[1], wakes[0], wakes[3]])
     }
 
-    @Test("A map grows when a wake comes that it has no room for, and not when one is changed")
+    @Test("A map grows only when a new wake does not fit")
     func growth() {
         var map = WakeMap<Int>()
         #expect(map.capacity == 0)
@@ -192,11 +192,11 @@ struct WakeMapTests {
     }
 }
 
-@Suite("How long launches are waited for and wakes take", .timeLimit(.minutes(15)))
+@Suite("Waiting times of launches and durations of wakes", .timeLimit(.minutes(15)))
 struct WakeTimesTests {
     private func topic(_ rig: EngineRig) -> TopicIndex { rig.engine.identity(rig.index(1)).topic }
 
-    @Test("A value falls into the first bucket whose bound it does not pass, or into the last")
+    @Test("A value falls into the first bucket that contains it, or into the last")
     func histogram() {
         var histogram = Histogram(bounds: [0, 10, 100])
         for value: Int64 in [0, 1, 10, 11, 100, 101, 5000] { histogram.record(value) }
@@ -220,7 +220,7 @@ struct WakeTimesTests {
         #expect(rig.engine.times.lateness.count == 2)
     }
 
-    @Test("A push that launches as it comes is not late at all")
+    @Test("A push that launches on arrival is not late")
     func atOnce() {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)

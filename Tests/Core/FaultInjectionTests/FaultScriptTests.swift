@@ -56,7 +56,7 @@ struct FaultScriptTests {
         return fired
     }
 
-    @Test("Without a condition a rule is about every push; each list must name what the push has")
+    @Test("A rule without a condition matches every push; each list must contain the push's value")
     func conditions() throws {
         let token = try Self.token(Self.device)
         let changes: [(String, (inout FaultCondition) -> Void, Bool)] = [
@@ -128,7 +128,7 @@ struct FaultScriptTests {
         #expect(try Self.ordinals { $0.occasion.probability = 0 } == [])
     }
 
-    @Test("Chance is what the seed says, and as likely as it should be")
+    @Test("Chance follows the seed, with the configured probability")
     func probability() throws {
         func fate(_ seed: UInt64, lane: UInt64 = 0) -> [Bool] {
             var occasion = FaultOccasion()
@@ -146,7 +146,7 @@ struct FaultScriptTests {
         }
     }
 
-    @Test("A rule that counts for each device has a count of its own for each, and a draw of its own")
+    @Test("A rule per device has a separate count and draw for each")
     func perDevice() throws {
         var script = Self.script([
             Self.rule {
@@ -177,7 +177,7 @@ struct FaultScriptTests {
         return String(repeating: "0", count: 64 - digits.count) + digits
     }
 
-    @Test("The first rule whose turn it is fires; every rule counts; a spent one makes way for the next")
+    @Test("The first rule whose turn it is fires; every rule counts; a used-up one is passed over")
     func order() throws {
         var script = Self.script([
             Self.rule(1) { $0.occasion.every = 3 },
@@ -210,7 +210,7 @@ struct FaultScriptTests {
         #expect(try Self.code(&script) == 1)
     }
 
-    @Test("Rules have names of their own, or numbers that are never used again")
+    @Test("Rules have their own names, or numbers that are never reused")
     func names() {
         var script = FaultScript()
         let first = [

@@ -15,7 +15,7 @@ struct ArrivalTests {
         #expect(driver.state.inFlight?.deadline == DeviceDriver.at(31))
     }
 
-    @Test("Joint pushes are as urgent and live as long as the best of them; the newest is carried")
+    @Test("Coalesced pushes have the highest urgency and the longest life of all; the newest is sent")
     func joint() throws {
         var driver = try DeviceDriver()
         driver.report { $0.network = false }

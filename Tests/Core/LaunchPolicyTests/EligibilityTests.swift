@@ -17,7 +17,7 @@ struct EligibilityTests {
         (4, true, 1, 900, 900),
     ]
 
-    @Test("The interval doubles by penalty and low power, within its bounds", arguments: Self.rows)
+    @Test("The interval doubles by penalty and low power, within its limits", arguments: Self.rows)
     func interval(_ row: Row) throws {
         var driver = try DeviceDriver([(.maxInterval, row.maxInterval)])
         driver.report { $0.appState = .active }
@@ -50,7 +50,7 @@ struct EligibilityTests {
         }
     }
 
-    @Test("Before the first launch a device is eligible at once")
+    @Test("Before the first launch a device is eligible immediately")
     func first() throws {
         let driver = try DeviceDriver()
         for priority in Priority.allCases { #expect(driver.eligibleAt(priority) == .distantPast) }
@@ -101,7 +101,7 @@ struct EligibilityTests {
         #expect(driver.state.spacing == before)
     }
 
-    @Test("The next moment is a deadline, an expiry or the moment of eligibility, the first of them")
+    @Test("The next time is the earliest of deadline, expiry and eligibility")
     func nextMoment() throws {
         var driver = try DeviceDriver()
         #expect(driver.state.nextMoment(driver.parameters) == nil)

@@ -135,7 +135,7 @@ struct TaskHoldTests {
         },
     ]
 
-    @Test("Each kind has the first of its own holds", arguments: Self.rows)
+    @Test("Each kind has the first of its holds", arguments: Self.rows)
     func first(_ row: Row) throws {
         var lanes = DeviceLanes()
         var report = row.report

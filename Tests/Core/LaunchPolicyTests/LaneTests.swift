@@ -18,7 +18,7 @@ struct LaneTests {
         return driver
     }
 
-    @Test("A device that only gets pushes keeps nothing of tasks, and its pushes go as without them")
+    @Test("A device with only pushes stores nothing of tasks, and its pushes behave as without them")
     func blank() throws {
         var lanes = try LanesDriver()
         var device = try DeviceDriver()
@@ -29,7 +29,7 @@ struct LaneTests {
         #expect(lanes.lanes.device == device.state)
     }
 
-    @Test("After its last task a device that was never used keeps no more than before the first")
+    @Test("After its last task an unused device stores no more than before the first")
     func blankAgain() throws {
         var driver = try LanesDriver()
         driver.submit("r", .appRefresh, at: 0)
@@ -61,7 +61,7 @@ struct LaneTests {
         #expect(driver.launch(at: 1000) == "r")
     }
 
-    @Test("A strategy to fail asks for a free slot, to queue does not")
+    @Test("The strategy fail needs a free slot, and queue does not")
     func failing() throws {
         var driver = try LanesDriver()
         driver.report(at: 0) { $0.appState = .active }
@@ -86,7 +86,7 @@ struct LaneTests {
         #expect(driver.launch(at: 4) == "d")
     }
 
-    @Test("A push that is lost has its place again before what arrived in the same millisecond")
+    @Test("A lost push returns to its place, before arrivals of the same millisecond")
     func places() throws {
         var driver = try LanesDriver()
         driver.submit("r", .appRefresh, at: 0)
@@ -108,7 +108,7 @@ struct LaneTests {
         #expect(driver.launch(at: 2703) == "s1")
     }
 
-    @Test("Time ends what is in flight lane by lane, and a continued task without the penalty")
+    @Test("Time ends wakes lane by lane, and a continued task without the penalty")
     func expiries() throws {
         var driver = try Self.busy()
         var expired: [String] = []
@@ -123,7 +123,7 @@ struct LaneTests {
         #expect(driver.lanes.device.penalty == 2)
     }
 
-    @Test("A success of the continued lane clears no penalty, one of another lane does")
+    @Test("A success in the continued lane keeps the penalty, and one in another lane clears it")
     func penalties() throws {
         var driver = try Self.busy()
         _ = driver.expire("p")
@@ -234,7 +234,7 @@ extension LaneTests {
         #expect(removed.lanes.tasks.waiting.isEmpty)
     }
 
-    @Test("An operator launches a request past every hold, and what held it does not interrupt it")
+    @Test("An operator launches a request despite holds, which do not interrupt it then")
     func forced() throws {
         var driver = try LanesDriver()
         driver.report(at: 0) { $0.lowPowerMode = true }
@@ -254,7 +254,7 @@ extension LaneTests {
         #expect(driver.report(at: 5) { $0.thermalState = .serious }.ended.count == 1)
     }
 
-    @Test("More time is given to the short lane and to processing, within the same bound, and not by progress")
+    @Test("Extensions apply to the short lane and to processing, within the same limit, and not to progress")
     func extensions() throws {
         var driver = try Self.busy()
         func extend(_ name: String, _ seconds: Double) throws -> ExtensionRequestedAction {
@@ -269,7 +269,7 @@ extension LaneTests {
         #expect(try extend("c", 5000) == .limitReached(LanesDriver.at(61)))
     }
 
-    @Test("Progress that is more than ever before moves the deadline of a continued task, and of no other")
+    @Test("Only an advance of progress moves the deadline, and only of a continued task")
     func progress() throws {
         var driver = try Self.busy()
         func report(_ name: String, _ completed: UInt64, at seconds: Double) throws -> Instant? {
@@ -288,7 +288,7 @@ extension LaneTests {
         #expect(try report("p", 4, at: 40) == nil)
     }
 
-    @Test("All requests are cancelled at once, sessions stay")
+    @Test("All requests are cancelled together, and sessions stay")
     func cancelAll() throws {
         var driver = try Self.busy()
         driver.submit("q", .processing([]), at: 6)
@@ -304,7 +304,7 @@ extension LaneTests {
         }
     }
 
-    @Test("A lower continuedMax ends nothing, and nothing more launches until there is room")
+    @Test("A lower continuedMax ends nothing, and nothing else launches until a task has ended")
     func reload() throws {
         var driver = try LanesDriver([(.continuedMax, 2)])
         driver.report(at: 0) { $0.appState = .active }

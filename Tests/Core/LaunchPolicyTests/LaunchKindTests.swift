@@ -12,7 +12,7 @@ struct LaunchKindTests {
         #expect(LaunchKind.allCases.map(\.lane) == [.short, .short, .processing, .continued, .short])
     }
 
-    @Test("An outcome knows what its wake was launched for, and its name")
+    @Test("An outcome knows its launch kind and its name")
     func outcomes() {
         #expect(LaunchOutcome.push(.newData).kind == .push && LaunchOutcome.push(.newData).name == "newData")
         let session = LaunchOutcome.task(.urlSession, .failure)
@@ -23,7 +23,7 @@ struct LaunchKindTests {
 
 @Suite("Patterns of identifiers", .timeLimit(.minutes(15)))
 struct IdentifierPatternTests {
-    @Test("A pattern stands for itself, or for what has more after its dot")
+    @Test("A pattern matches itself, or longer identifiers after its dot")
     func patterns() {
         let all = IdentifierPattern("com.a.export.*")
         #expect(all.matches("com.a.export.photos"))

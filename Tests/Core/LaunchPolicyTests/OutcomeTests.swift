@@ -72,14 +72,14 @@ struct OutcomeTests {
         #expect(expired.state.pending == nil)
     }
 
-    @Test("A restart takes the attempt of a lost wake back")
+    @Test("A restart takes back the attempt of a lost wake")
     func restart() throws {
         var driver = try Self.launched([(.maxAttempts, 1)])
         #expect(driver.end(.lost, at: 101, restarted: true) == .retries)
         #expect(driver.state.pending?.attempts == 0)
     }
 
-    @Test("A deadline ends the wake before what is pending expires")
+    @Test("A deadline ends the wake before the pending push expires")
     func deadline() throws {
         var driver = try Self.launched([(.maxAttempts, 1)])
         driver.push(.considerate, at: 101, expiration: .at(DeviceDriver.at(130)))
@@ -111,7 +111,7 @@ struct OutcomeTests {
         #expect(driver.state == DeviceState())
     }
 
-    @Test("More time moves the deadline forward alone, and never past the longest a wake may take")
+    @Test("An extension only moves the deadline forward, up to the maximum duration of a wake")
     func extensions() throws {
         var driver = try Self.launched([(.executionWindow, 30), (.maxExtension, 50)])
         let before = driver.state

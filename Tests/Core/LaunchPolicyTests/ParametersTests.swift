@@ -20,7 +20,7 @@ struct ParametersTests {
         }
     }
 
-    @Test("Each parameter takes its least and its most, and nothing past them", arguments: Self.rows)
+    @Test("Each parameter accepts its minimum and maximum, and nothing beyond them", arguments: Self.rows)
     func range(_ row: Row) throws {
         var parameters = Parameters()
         for value in [row.least, row.most] {
@@ -48,14 +48,14 @@ struct ParametersTests {
         #expect(parameters.refreshLead == 1001)
     }
 
-    @Test("No parameter is found by another spelling of its name")
+    @Test("A parameter is found only by the exact spelling of its name")
     func names() {
         #expect(PolicyParameter(rawValue: "tasks") == nil)
         #expect(PolicyParameter(rawValue: "processingwindow") == nil)
         #expect(Set(PolicyParameter.ofTasks).count == PolicyParameter.ofTasks.count)
     }
 
-    @Test("Setting one changes that one alone, and is read back", arguments: PolicyParameter.allCases)
+    @Test("Setting one parameter changes only that one, and is read back", arguments: PolicyParameter.allCases)
     func alone(parameter: PolicyParameter) {
         let defaults = Parameters()
         let value = parameter == .criticalBattery ? 0.5 : 17
@@ -69,7 +69,7 @@ struct ParametersTests {
         #expect(parameters == before)
     }
 
-    @Test("Each says what it must be, and what it is for")
+    @Test("Each parameter states its accepted values and its purpose")
     func words() {
         for parameter in PolicyParameter.allCases {
             #expect(parameter.requirement.contains("number"))
@@ -79,7 +79,7 @@ struct ParametersTests {
         #expect(PolicyParameter.maxAttempts.summary == "the maximum number of launches of one push")
     }
 
-    @Test("Minus infinity stays what it is, and sums saturate")
+    @Test("Minus infinity stays unchanged, and sums saturate")
     func instants() {
         #expect(Instant.distantPast + 5 == .distantPast)
         #expect(Instant.distantPast - 5 == .distantPast)

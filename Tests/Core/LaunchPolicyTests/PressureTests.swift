@@ -96,7 +96,7 @@ struct PressureTests {
         }
     }
 
-    @Test("A lower continuedMax ends the excess at once, in the same order")
+    @Test("A lower continuedMax ends the excess immediately, in the same order")
     func reload() throws {
         var driver = try self.busy()
         try self.advance("d", 1, of: 2, &driver)

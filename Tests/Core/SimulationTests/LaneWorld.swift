@@ -391,7 +391,7 @@ extension LaneWorld {
         let twin = self.waiting.firstIndex { $0.name == item.name && $0.isSession == item.isSession }
         switch action {
         case .ended:
-            self.expect(!isRetried, "\(item) is over, and should not be: \(outcome)")
+            self.expect(!isRetried, "\(item) has ended, and should not have: \(outcome)")
             if item.isSession { self.transfers.ended += item.transfers } else { self.requests.ended += 1 }
         case .waits(_, let replaced):
             let isBarred = flight.isCancelled || flight.isOfRemovedDevice
@@ -422,7 +422,7 @@ extension LaneWorld {
     /// replace none.
     private mutating func replace(_ twin: Int?, _ replaced: BackgroundTask?) {
         guard replaced != nil else { return }
-        guard let twin else { return self.broke("nothing is there to be replaced") }
+        guard let twin else { return self.broke("there is no request to replace") }
         self.waiting.remove(at: twin)
         self.requests.replaced += 1
     }
@@ -444,6 +444,6 @@ extension LaneWorld {
     private mutating func balance(_ books: Books, _ what: String, _ weight: (Item) -> UInt64) {
         let open = (self.waiting + self.flights.map(\.item)).map(weight).reduce(0, +)
         let gone = books.replaced + books.cancelled + books.discarded + books.ended
-        self.expect(books.arrived == gone + open, "the books of \(what) do not balance: \(books), \(open) open")
+        self.expect(books.arrived == gone + open, "the counters of \(what) do not balance: \(books), \(open) open")
     }
 }

@@ -79,7 +79,7 @@ struct TaskPromiseTests {
     }
 }
 
-@Suite("How often refreshes launch that are asked for all the time", .timeLimit(.minutes(15)))
+@Suite("Launch rates of refreshes that are requested continuously", .timeLimit(.minutes(15)))
 struct TaskSpacingTests {
     /// Returns the number of launches of a refresh that is submitted every minute and replaces the pending one.
     private static func launches(minutes: Int, _ more: [String] = []) throws -> Int {

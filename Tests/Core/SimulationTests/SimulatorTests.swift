@@ -15,7 +15,7 @@ struct SimulatorTests {
         #"{"t": \#(time), "device": "\#(device)", "push": {"apnsID": "\#(name)", "priority": 5}}"#
     }
 
-    @Test("An empty trace has a summary alone")
+    @Test("An empty trace has only a summary")
     func empty() throws {
         #expect(try Self.run(["", "  "]) == [#"{"summary":{"pending":0,"inFlight":0}}"#])
     }
@@ -120,7 +120,7 @@ struct ArticleTests {
         }
     }
 
-    @Test("The example of a trace has the outcome that stands below it, line by line")
+    @Test("The example of a trace has exactly the outcome shown below it")
     func example() throws {
         let lines = try Self.article("Traces.md")
         let block = try #require(lines.split(separator: "```console").dropFirst().first?.split(separator: "```").first)

@@ -152,7 +152,7 @@ struct TraceErrorTests {
         #expect(outOfRange?.description.hasPrefix(#""policy.maxAttempts" is 0.0; it must be a whole number"#) == true)
     }
 
-    @Test("Any prefix of a good line is a fault, and none of them ends the process")
+    @Test("Any prefix of a valid line is a fault, and none crashes the process")
     func prefixes() {
         for count in 1..<Self.event.utf8.count {
             #expect(Self.error([String(Self.event.prefix(count))])?.line == 1, "\(count) bytes")

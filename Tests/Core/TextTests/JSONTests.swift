@@ -3,7 +3,7 @@ import Wire
 
 @Suite("Reading JSON")
 struct JSONReaderTests {
-    @Test("Members keep their order, numbers their text, and escapes become their letters")
+    @Test("Members keep their order, numbers keep their text, and escapes are decoded")
     func values() throws {
         let text = #" {"b": [null, true, false, -1.50e+2], "a": "\u00e9\ud83d\ude00\n\/", "b": {}} "#
         guard case .object(let members) = try JSONReader.read(text) else {
@@ -37,7 +37,7 @@ struct JSONReaderTests {
     }
 
     @Test(
-        "A name that appears twice in one object is a fault where that is asked for",
+        "A repeated name in an object is a fault if that is requested",
         arguments: [
             (#"{"a": 1, "a": 1}"#, "a"), (#"{"a": 1, "\u0061": 2}"#, "a"), (#"{"b": {"a": 1, "c": 2, "a": 1}}"#, "b"),
             (#"{"b": [{"a": 1, "a": 1}]}"#, "b"), (#"[{"a": 1, "a": 1}]"#, nil),
@@ -52,7 +52,7 @@ struct JSONReaderTests {
         _ = try JSONReader.read(#"{"\u00e9": 1, "e\u0301": 2}"#, refusingRepeatedNames: true)
     }
 
-    @Test("Nesting is taken sixteen deep and no deeper")
+    @Test("Nesting is accepted up to a depth of sixteen")
     func depth() throws {
         func nested(_ depth: Int) -> String {
             String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
@@ -149,7 +149,7 @@ struct JSON5ReaderTests {
         #expect(self.problem("{ a: { x: 1 }, b: { x: 1 } }") == nil)
     }
 
-    @Test("Deep nesting and what is not UTF-8 are faults, and no crash")
+    @Test("Deep nesting and invalid UTF-8 are faults, without a crash")
     func bounds() {
         let deep = String(repeating: "[", count: 100_000)
         #expect(self.problem(deep) == "is not JSON5 (line 1, column 65: values are nested more than 64 deep)")
@@ -161,7 +161,7 @@ struct JSON5ReaderTests {
 @Suite("Numbers of JSON")
 struct JSONNumberTests {
     @Test(
-        "A number of any size is taken as seconds, or said to be too large or too fine",
+        "A number of any size is read as seconds, or refused as too large or too fine",
         arguments: [
             ("0", .exact(0)), ("-0", .exact(0)), ("-0.000", .exact(0)), ("0e999999999999999999999", .exact(0)),
             ("1.5", .exact(1500)), ("-1.5", .exact(-1500)), ("1e3", .exact(1_000_000)), ("0.0005", .tooFine),
@@ -197,7 +197,7 @@ struct JSONSyntaxTests {
         #expect(self.fault(text) == nil)
     }
 
-    @Test("Deep nesting takes no stack")
+    @Test("Deep nesting uses no stack")
     func deep() {
         let deep = String(repeating: "[", count: 100_000)
         #expect(self.fault(deep + String(repeating: "]", count: 100_000)) == nil)
@@ -221,7 +221,7 @@ struct JSONSyntaxTests {
     }
 
     @Test(
-        "Another fault says what should be there, and where",
+        "Any other fault says what should be there, and where",
         arguments: [
             ("", "it is empty"), (" \n", "it is empty"),
             ("{aps:1}", "line 1, column 2: a name in double quotes should be here"),
@@ -241,7 +241,7 @@ struct JSONSyntaxTests {
         #expect(self.fault(text) == JSONSyntaxFault(what: what, isCutShort: false))
     }
 
-    @Test("Text that is not UTF-8 is named as such")
+    @Test("Text that is not UTF-8 is refused as not UTF-8")
     func notUTF8() {
         #expect(JSONSyntax.fault(in: [0x22, 0xFF, 0x22])?.what == "it is not UTF-8")
     }

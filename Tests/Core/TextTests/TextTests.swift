@@ -6,7 +6,7 @@ struct NearestMatchTests {
     private let names = ["launchInterval", "dailyLaunches", "edge", "admin"]
 
     @Test(
-        "A slip finds its name; what is too far from every name finds none",
+        "A misspelled name is corrected; a text too far from every name is not",
         arguments: [
             ("launchIntervl", "launchInterval"), ("LAUNCHINTERVAL", "launchInterval"), ("egde", "edge"),
             ("adminn", "admin"), ("dialyLaunches", "dailyLaunches"), ("ed", nil), ("xyz", nil), ("", nil),
@@ -61,7 +61,7 @@ struct TerminalTextTests {
         #expect(TerminalText.harmless("a\(scalar)b").unicodeScalars.elementsEqual("a?b".unicodeScalars))
     }
 
-    @Test("Lines keep their line feeds and tabs, and nothing else that is not shown", arguments: hidden)
+    @Test("Lines keep their line feeds and tabs, and no other control characters", arguments: hidden)
     func lines(scalar: Unicode.Scalar) {
         let expected = scalar == "\n" || scalar == "\t" ? "a\(scalar)b" : "a?b"
         #expect(TerminalText.lines("a\(scalar)b").unicodeScalars.elementsEqual(expected.unicodeScalars))

@@ -40,7 +40,7 @@ struct ConformanceTests {
     }
 
     @Test(
-        "Dispatcher and engine do with a trace what the simulator says, to the millisecond",
+        "Dispatcher and engine agree with the simulator on a trace, to the millisecond",
         arguments: ofPushes + ofTasks
     )
     func agrees(example: Example) throws {
@@ -49,7 +49,7 @@ struct ConformanceTests {
         #expect(comparison.lineCount > 0)
     }
 
-    @Test("They also agree on random traces of pushes, requests and sessions", arguments: 0..<4 as Range<UInt64>)
+    @Test("Both also agree on random traces of pushes, requests and sessions", arguments: 0..<4 as Range<UInt64>)
     func agreesAtRandom(group: UInt64) throws {
         for seed in Self.seeds.group(group, of: 100) {
             let trace = TaskTrace(seed: seed)
@@ -215,7 +215,7 @@ struct SharedEngineTests {
     }
 
     @Test(
-        "It behaves like an engine that keeps all devices",
+        "An engine that shares its store behaves like one that keeps all devices",
         arguments: SharedComparison.Loading.allCases
     )
     func same(_ loading: SharedComparison.Loading) throws {

@@ -297,7 +297,7 @@ extension DispatchSimulation {
             return false
         }
         guard rig.engine.totals == commit.books else {
-            self.fail("\(when) the books are \(rig.engine.totals), and were \(commit.books)")
+            self.fail("\(when) the counters are \(rig.engine.totals), and were \(commit.books)")
             return false
         }
         return true

@@ -279,7 +279,7 @@ extension DispatchSimulation {
         var kept: [UInt64: [HistoryEvent]] = [:]
         for (key, content) in records where key.kind == .events {
             content.withByteView { content in
-                guard let record = try? EventRecord(content) else { return self.fail("a record of events is none") }
+                guard let record = try? EventRecord(content) else { return self.fail("a record of events is invalid") }
                 try? record.read { kept[record.sequence, default: []].append($0) }
             }
         }

@@ -177,8 +177,8 @@ extension DispatchSimulation {
         self.taskCoverage.note("report of another kind")
         guard let open = self.models.checker.open[wake] else { return }
         switch report {
-        case .push: if open.kind == .push { self.fail("a push is answered as one, and is none") }
-        case .task: if open.kind != .push { self.fail("a task is answered as one, and is none") }
+        case .push: if open.kind == .push { self.fail("a task's wake is answered as a push") }
+        case .task: if open.kind != .push { self.fail("a push's wake is answered as a task") }
         }
     }
 
@@ -257,7 +257,7 @@ extension DispatchSimulation {
         self.took()
         self.models.ledger.expire(token, at: self.now)
         let wasPending = self.rig.engine.snapshot(index).pendingID != nil
-        if self.rig.dispatcher.cancelPending(index) != wasPending { self.fail("a drop is not of what was pending") }
+        if self.rig.dispatcher.cancelPending(index) != wasPending { self.fail("a drop differs from the pending push") }
         if wasPending { self.models.ledger.discarded(token, .cancelled) }
         self.took()
         self.check()

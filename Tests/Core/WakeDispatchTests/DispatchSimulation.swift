@@ -278,7 +278,7 @@ extension DispatchSimulation {
         self.took()
         self.quitting = nil
         if !self.unheard.isDisjoint(with: self.models.checker.streams.keys) {
-            self.fail("a stream did not hear of conditions")
+            self.fail("a stream did not receive conditions")
         }
         self.unheard = []
         self.check()
@@ -442,7 +442,7 @@ extension DispatchSimulation {
 
     private func checkBooks() {
         let books = self.rig.engine.totals
-        if books.accepted != books.accountedFor { self.fail("the books do not conserve: \(books)") }
+        if books.accepted != books.accountedFor { self.fail("the counters do not balance: \(books)") }
         let busy = self.rig.dispatcher.workerCounts(nil).busy
         let launched = books.launched + books.tasks.launched.sum
         let ended = books.results.sum + TaskKind.allCases.reduce(0) { $0 + books.tasks[$1].sum }
@@ -451,7 +451,7 @@ extension DispatchSimulation {
         // During a step, the models lag behind.
         guard self.rig.output.events.isEmpty else { return }
         if books.launched != self.models.launched || books.results != self.models.results {
-            self.fail("the books count \(books.launched) launches, and there were \(self.models.launched)")
+            self.fail("the counters have \(books.launched) launches, and there were \(self.models.launched)")
         }
     }
 

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("How long wakes take", .timeLimit(.minutes(15)))
+@Suite("Durations of wakes", .timeLimit(.minutes(15)))
 struct DurationTests {
     @Test("A quantile is at most an eighth too long, and never longer than the longest")
     func quantiles() {
@@ -83,7 +83,7 @@ struct DurationTests {
         #expect(rig.dispatcher.pushDurations.values.map(\.count) == [4])
     }
 
-    @Test("A bounded number of names have counts of their own; the others count for their topic alone")
+    @Test("A limited number of names have their own counts; the others count only for their topic")
     func names() throws {
         let rig = DispatchRig()
         let count = WakeDurations.namesMax + 10

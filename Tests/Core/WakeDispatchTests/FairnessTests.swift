@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Which stream gets the next wake", .timeLimit(.minutes(15)))
 struct FairnessTests {
-    @Test("Free streams of a topic take turns: none gets two wakes more than another")
+    @Test("Free streams of a topic take turns: none is ahead of another by two wakes")
     func roundRobin() {
         let rig = DispatchRig()
         for stream in 0..<5 { rig.subscribe(stream, slots: 1000) }
@@ -22,7 +22,7 @@ struct FairnessTests {
         #expect(counts.reduce(0, +) == 137)
     }
 
-    @Test("A topic with ten thousand due devices keeps no other topic waiting")
+    @Test("A topic with ten thousand due devices delays no other topic")
     func betweenTopics() {
         let rig = DispatchRig(EngineRig.open([(.launchInterval, 60)]))
         rig.subscribe(1, topic: 0, slots: 1)
@@ -46,7 +46,7 @@ struct FairnessTests {
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(others[1])])
     }
 
-    @Test("Ten thousand devices that become due at once delay another topic by no more than their number of looks")
+    @Test("Ten thousand simultaneously due devices delay another topic only by examining them")
     func dueAtOnce() {
         let rig = DispatchRig()
         rig.subscribe(2, topic: 1, slots: 10)
@@ -64,7 +64,7 @@ struct FairnessTests {
         #expect(rig.engine.totals.discarded[.expired] == 10_000)
     }
 
-    @Test("A naming stream that comes free in the same step still goes first")
+    @Test("A naming stream that becomes free in the same step still goes first")
     func namedFirstWhenFreedTogether() {
         let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]))
         rig.subscribe(1, slots: 1)
@@ -77,7 +77,7 @@ struct FairnessTests {
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
     }
 
-    @Test("A naming stream gives its devices turns: one that is always due keeps no other waiting")
+    @Test("A naming stream takes its devices in turn: one that is always due delays no other")
     func namedTurns() {
         let rig = DispatchRig()
         for device in [1, 2] {
@@ -102,7 +102,7 @@ struct FairnessTests {
 
 @Suite("Limits of one step", .timeLimit(.minutes(15)))
 struct StepBoundTests {
-    @Test("A stream with room for a crowd that waits gets it in steps, in the order in which it came")
+    @Test("A stream with many free slots gets waiting work in steps, in order of arrival")
     func crowd() {
         let rig = DispatchRig(workPerStepMax: 16)
         for device in 0..<100 { rig.push(device) }
@@ -126,7 +126,7 @@ struct StepBoundTests {
         #expect(!rig.dispatcher.isBehind)
     }
 
-    @Test("Naming streams that come at once get their devices in steps")
+    @Test("Several new naming streams get their devices in steps")
     func namingStreams() {
         let rig = DispatchRig(workPerStepMax: 8)
         for device in 0..<60 { rig.push(device) }
@@ -141,7 +141,7 @@ struct StepBoundTests {
         #expect(count + rig.takeDeliveries().count == 60)
     }
 
-    @Test("Streams that end at once lose their wakes in steps; until then an answer to one of them is taken")
+    @Test("Streams that end together lose their wakes in steps; until then an answer is accepted")
     func endedStreams() throws {
         let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]), workPerStepMax: 16)
         for stream in 0..<3 { rig.subscribe(stream, slots: 30) }
@@ -265,7 +265,7 @@ struct AtOneMomentTests {
 
     private static let second = EngineRig.apnsID(2)
 
-    @Test("A push does not absorb the one that was due before it came")
+    @Test("A push does not absorb an earlier push that is already due")
     func push() throws {
         let rig = try Self.due()
         let answer = rig.push(1)
@@ -322,7 +322,7 @@ struct AtOneMomentTests {
         #expect(snapshot.held.isEmpty)
     }
 
-    @Test("A removed token moves to another topic once the wake of its old one is past its deadline")
+    @Test("A removed token moves to another topic once its old wake's deadline has passed")
     func registration() throws {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 1)
@@ -339,7 +339,7 @@ struct AtOneMomentTests {
         #expect(rig.dispatcher.workerCounts(nil).busy == 0)
     }
 
-    @Test("A push that another policy has made due launches before the push that comes")
+    @Test("A push that became due by a new policy launches before a new push")
     func policyChange() throws {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 4)

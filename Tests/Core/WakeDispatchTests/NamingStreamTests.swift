@@ -33,7 +33,7 @@ struct NamingStreamTests {
         for stream in 64..<200 { #expect(rig.subscribe(stream, devices: [1])) }
     }
 
-    @Test("A task is known to be taken by a busy stream that names its device, and by none of others' devices")
+    @Test("A task counts as accepted by a busy stream that names its device, not by streams of other devices")
     func takers() {
         let rig = DispatchRig(EngineRig.openToTasks([]))
         rig.subscribe(1, kinds: [], tasks: ["a", "b"], devices: [1, 2])
@@ -66,7 +66,7 @@ struct NamingStreamTests {
         }
     }
 
-    @Test("A wake goes to a free stream with the fewest wakes of those that name its device", arguments: UInt64(1)...8)
+    @Test("A wake goes to the free stream with the fewest wakes that names its device", arguments: UInt64(1)...8)
     func fewestWakes(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var configuration = EngineRig.open()
@@ -131,7 +131,7 @@ struct NamingStreamTests {
         #expect(delivered > 100)
     }
 
-    @Test("A stream that was full and is not by a higher bound gets wakes once one of its wakes has ended")
+    @Test("A stream that is no longer full by a higher limit gets wakes once one of its wakes has ended")
     func higherBound() throws {
         let rig = DispatchRig(wakeBytesPerStreamMax: 1)
         rig.subscribe(1, slots: 4, devices: [1, 2])

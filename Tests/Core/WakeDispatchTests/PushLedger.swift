@@ -65,7 +65,7 @@ struct PushLedger {
 
     mutating func launched(_ id: APNsID?, _ token: DeviceToken, attempt: UInt32) {
         var push = self.devices[token]?.pending
-        if push?.id != id { self.faults.append("a wake carries what was not pending") }
+        if push?.id != id { self.faults.append("a wake has a push that was not pending") }
         push?.attempts += 1
         if let push, push.attempts != Int(attempt) { self.faults.append("push \(push.id) says attempt \(attempt)") }
         self.devices[token]?.pending = nil

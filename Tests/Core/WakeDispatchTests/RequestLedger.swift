@@ -153,7 +153,7 @@ extension RequestLedger {
         let (token, name) = (delivery.token, "wake \(delivery.wake) of \(task.name)")
         let index = self[token].waiting.firstIndex { $0.name == task.name && $0.kind == task.task.kind }
         guard let index, var item = self.devices[token]?.waiting.remove(at: index) else {
-            self.fail("\(name) is of what does not wait")
+            self.fail("\(name) has no pending request")
             return nil
         }
         item.attempts += 1

@@ -134,7 +134,7 @@ extension SharedRig {
 
     private func advance() {
         for _ in 0..<100 where self.dispatcher.advance(to: self.now, devicesMax: 1000) { return }
-        self.check(false, "a step comes to its end")
+        self.check(false, "a step must end")
     }
 
     private func write(_ changes: [SharedDeviceChange], _ counts: [(topic: TopicIndex, added: Books)]) {

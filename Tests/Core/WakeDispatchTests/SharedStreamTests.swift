@@ -123,7 +123,7 @@ struct SharedStreamTests {
         #expect(counts.count == 2 && counts.sum == 1100 && counts.max == 600)
     }
 
-    @Test("A stream that was asked to end ends once the step is durable that released its last wake")
+    @Test("A stream asked to end ends once the step that released its last wake is durable")
     func drained() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -185,7 +185,7 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
     }
 
-    @Test("A wake that its worker gives back at another gateway frees its slot, and counts as given back")
+    @Test("A wake released at another gateway frees its slot, and counts as released")
     func releasedElsewhere() throws {
         self.rig.subscribe(1, slots: 5)
         self.commit(try self.step { for device in 1...3 { self.rig.push(device) } })
@@ -228,7 +228,7 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [1])
     }
 
-    @Test("Now or never is two seconds where another gateway has the slot, for what would launch now")
+    @Test("A now-or-never push has two seconds if another gateway has the slot and it could launch now")
     func nowOrNever() throws {
         var expirations: [Expiration] = []
         func reach(_ device: Int) {
@@ -333,7 +333,7 @@ struct SharedStreamTests {
         self.rig.subscribe(3, slots: 1, tasks: ["feed"], resources: ["gpu"])
         let again = self.rig.dispatcher.freeSlots(Self.topic)
         #expect(again.map(\.count) == [2, 5, 1])
-        #expect(again[2].number != slots[2].number, "who comes later has asked for nothing yet")
+        #expect(again[2].number != slots[2].number, "a later stream has not asked for anything")
         self.rig.dispatcher.wakeBytesPerStreamChanged(to: 0)
         #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         self.rig.dispatcher.wakeBytesPerStreamChanged(to: 100)

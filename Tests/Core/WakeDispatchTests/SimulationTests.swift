@@ -40,7 +40,7 @@ struct SimulationTests {
             coverage = simulation.coverage
         }
         guard Self.seeds.replayed == nil else { return }
-        #expect(coverage.missing.isEmpty, "group \(group): what never happened proves nothing")
+        #expect(coverage.missing.isEmpty, "group \(group): cases that never happened prove nothing")
     }
 
     @Test("The same seed gives the same run", arguments: [3, 1_000_003] as [UInt64])
@@ -109,7 +109,7 @@ struct CrashSimulationTests {
             if let lives = simulation.lives { coverage.add(lives.coverage) }
         }
         guard Self.seeds.replayed == nil else { return }
-        #expect(coverage.missing.isEmpty, "\(kind), group \(group): what never happened proves nothing")
+        #expect(coverage.missing.isEmpty, "\(kind), group \(group): cases that never happened prove nothing")
     }
 
     @Test("A gateway may die after any of its steps", arguments: Kind.allCases, SimulatedDeath.allCases)
@@ -190,7 +190,7 @@ struct TaskSimulationTests {
         }
         // The disk is slow, so its few seeds do not cover every corner case.
         guard Self.seeds.replayed == nil, kind != .journal else { return }
-        #expect(coverage.missing.isEmpty, "\(kind), group \(group): what never happened proves nothing")
+        #expect(coverage.missing.isEmpty, "\(kind), group \(group): cases that never happened prove nothing")
     }
 
     @Test("A gateway with requests may die after any of its steps", arguments: SimulatedDeath.allCases)

@@ -261,7 +261,7 @@ struct StreamTableTests {
         table.free(Self.topic, EngineRig.token(device))?.address
     }
 
-    @Test("A stream is found by its address until it is taken out, and is counted under its topic")
+    @Test("A stream is found by its address until it is removed, and is counted for its topic")
     func addresses() {
         var table = StreamTable(wakeBytesMax: 1000)
         #expect(table.counts(nil) == .init() && table.counts(Self.topic) == .init())
@@ -381,7 +381,7 @@ struct StreamTableTests {
         #expect(table.timesFull == 2)
     }
 
-    @Test("The wakes of ended streams are taken stream by stream, in the order of their ids, and once")
+    @Test("The wakes of ended streams are taken once, stream by stream, in the order of their ids")
     func ended() {
         var table = StreamTable(wakeBytesMax: 1000)
         var ended = EndedStreams()
@@ -429,7 +429,7 @@ struct WakeBytesTests {
         #expect(fourth.map(\.stream) == [DispatchRig.address(2)])
     }
 
-    @Test("Another bound holds for the streams there are, from the next wake on")
+    @Test("A new limit applies to existing streams, from the next wake on")
     func change() throws {
         let rig = DispatchRig(wakeBytesPerStreamMax: 2 * Self.payloadBytes)
         rig.subscribe(1, slots: 100)
@@ -444,7 +444,7 @@ struct WakeBytesTests {
         #expect(rig.takeDeliveries().map(\.token) == [2, 3].map { EngineRig.token($0) })
     }
 
-    @Test("A wake that expires or is lost makes room as well, and a wake without a push takes none")
+    @Test("An expired or lost wake frees its bytes, too, and a wake without a push needs none")
     func otherEnds() throws {
         let rig = DispatchRig(EngineRig.open([(.executionWindow, 5)]), wakeBytesPerStreamMax: Self.payloadBytes)
         rig.subscribe(1, slots: 100)

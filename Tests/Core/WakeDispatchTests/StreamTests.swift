@@ -19,7 +19,7 @@ struct StreamTests {
         return (rig, deliveries)
     }
 
-    @Test("A stream on which three wakes in a row expired gets none")
+    @Test("A stream on which three wakes in a row expired gets no more wakes")
     func stalls() {
         let (rig, _) = Self.stalled()
         #expect(rig.takeDeliveries().isEmpty)
@@ -40,7 +40,7 @@ struct StreamTests {
         return rig.output.deliveries.last
     }
 
-    @Test("A stream that ends while it is stalled is counted no more, and the next one begins without a stall")
+    @Test("A stream that ends while stalled is no longer counted, and the next one begins without a stall")
     func stalledStreamEnds() throws {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 1)
@@ -110,7 +110,7 @@ struct StreamTests {
         #expect(rig.takeDeliveries().isEmpty)
     }
 
-    @Test("A wake whose deadline passed unseen expired before its answer, and that answer was late")
+    @Test("A wake whose deadline passed unnoticed expires before its answer, which is late")
     func answerAfterDeadline() {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 3)
@@ -123,7 +123,7 @@ struct StreamTests {
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(10)])
     }
 
-    @Test("A stream that is given fewer slots keeps its wakes and gets no more until it has a free one again")
+    @Test("A stream with fewer slots keeps its wakes and gets no more until one is free")
     func fewerSlots() {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 3)
@@ -159,7 +159,7 @@ struct StreamTests {
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
     }
 
-    @Test("A wake whose deadline has passed unseen expires, and is not lost")
+    @Test("A wake whose deadline passed unnoticed expires, and is not lost")
     func expiredBeforeLost() throws {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 1)

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Which stream a background task goes to", .timeLimit(.minutes(15)))
+@Suite("Streams of background tasks", .timeLimit(.minutes(15)))
 struct TaskDispatchTests {
     static func rig(_ parameters: [(String, Double)] = [], workPerStepMax: Int = 4096) -> DispatchRig {
         DispatchRig(EngineRig.openToTasks(parameters), workPerStepMax: workPerStepMax)
@@ -40,7 +40,7 @@ struct TaskDispatchTests {
         #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.urlSession] : []))
     }
 
-    @Test("Identifiers, sessions and pushes are apart: a stream gets what it asked for", arguments: [[], [1]])
+    @Test("Identifiers, sessions and pushes are separate: a stream gets what it subscribed to", arguments: [[], [1]])
     func apart(devices: [Int]) {
         let rig = Self.rig()
         rig.submit(1, "x", .processing([]))
@@ -76,7 +76,7 @@ struct TaskDispatchTests {
         #expect(counts == [0, 20, 20, 20])
     }
 
-    @Test("Thousands of busy streams are passed over once, and stand in their turn again when they are free")
+    @Test("Thousands of busy streams are passed over once, and get their turn when they are free")
     func busy() {
         let rig = Self.rig()
         for stream in 0..<200 { rig.subscribe(stream, kinds: [], tasks: ["a"]) }
@@ -92,7 +92,7 @@ struct TaskDispatchTests {
         #expect(Set(Self.given(rig).map { $0[0] }).count == 150)
     }
 
-    @Test("A stream that names the device goes first, the one with the fewest wakes of those that take it")
+    @Test("Of the streams that accept a task, one that names the device with the fewest wakes goes first")
     func namedFirst() {
         let rig = Self.rig()
         rig.subscribe(1, slots: 9, kinds: [], tasks: ["a"])
@@ -150,7 +150,7 @@ struct TaskDispatchTests {
         #expect(rig.dispatcher.resources(TopicIndex(rawValue: 99)).isEmpty)
     }
 
-    @Test("Nothing is launched by a draining gateway, a paused stream, or one whose worker stops")
+    @Test("A draining gateway, a paused stream and a stopping worker get no launches")
     func obstacles() {
         let rig = Self.rig()
         rig.subscribe(1, slots: 9, tasks: ["a"])

@@ -23,7 +23,7 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig).map { $0[1] } == [1, 3])
     }
 
-    @Test("Pushes and tasks of other devices go in the order in which they came to wait")
+    @Test("Pushes and tasks of different devices launch in order of arrival")
     func pushesAndTasks() {
         let rig = TaskDispatchTests.rig()
         for device in 0..<8 {
@@ -49,7 +49,7 @@ struct TaskFairnessTests {
         }
     }
 
-    @Test("Devices that came to wait within a second go in the order of their last use, the most recent first")
+    @Test("Devices that arrived within a second launch in the order of their last use, most recent first")
     func lastUse() {
         let rig = TaskDispatchTests.rig()
         self.use([3, 1, 2], rig)
@@ -66,7 +66,7 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig).map { $0[1] } == [2, 1, 3, 0, 4, 5, 6, 7])
     }
 
-    @Test("On one device what has waited longest goes first, a push of priority 10 no sooner")
+    @Test("On one device the longest-waiting work launches first, also before a push of priority 10")
     func policyDecides() {
         let rig = TaskDispatchTests.rig()
         rig.submit(1, "a")
@@ -158,7 +158,7 @@ struct TaskFairnessTests {
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(50)])
     }
 
-    @Test("A stream that is free once more bytes may be held, or fewer, takes what needs several resources")
+    @Test("A stream that becomes free by a changed byte limit takes tasks that need several resources")
     func unmetByBytes() throws {
         let rig = TaskDispatchTests.rig()
         rig.rig.register(1)
@@ -177,7 +177,7 @@ struct TaskFairnessTests {
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
     }
 
-    @Test("A crowd of tasks is launched in steps, in the order in which it came")
+    @Test("Many tasks launch in steps, in order of arrival")
     func crowd() {
         let rig = TaskDispatchTests.rig(workPerStepMax: 16)
         for device in 0..<100 { rig.submit(device, device % 2 == 0 ? "a" : "b") }

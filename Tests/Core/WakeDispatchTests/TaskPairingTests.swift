@@ -7,7 +7,7 @@ import Wire
 @Suite("Pairing pushes, tasks and sessions with streams, at random", .timeLimit(.minutes(15)))
 struct TaskPairingTests {
     @Test(
-        "Nothing waits that a free slot could take, the first second and the last use go first, and nothing blocks",
+        "A free slot never waits while work fits it, the order is by second and last use, and nothing blocks",
         arguments: UInt64(1)...24
     )
     func random(seed: UInt64) {

@@ -86,7 +86,7 @@ struct WakeChecker {
         guard let delivery = self.open[wake] else {
             switch outcome {
             case .ended, .unknown: break
-            case .lasts, .limitReached: self.faults.append("wake \(wake) is over, and was answered \(outcome)")
+            case .lasts, .limitReached: self.faults.append("wake \(wake) has ended, and was answered \(outcome)")
             }
             return false
         }
@@ -102,7 +102,7 @@ struct WakeChecker {
         let expected = max(deadline, min(moment, limit))
         let isRefused = moment > deadline && expected == deadline
         if outcome != (isRefused ? .limitReached(deadline) : .lasts(expected)) {
-            self.faults.append("wake \(wake) was to last until \(expected), and was answered \(outcome)")
+            self.faults.append("wake \(wake) should last until \(expected), and was answered \(outcome)")
         }
         self.extended[wake] = expected
         return expected > deadline
@@ -121,7 +121,7 @@ struct WakeChecker {
         guard let delivery = self.open[wake] else {
             switch outcome {
             case .ended, .unknown: break
-            case .lasts, .notContinued: self.faults.append("wake \(wake) is over, and its progress was \(outcome)")
+            case .lasts, .notContinued: self.faults.append("wake \(wake) has ended, and its progress was \(outcome)")
             }
             return
         }

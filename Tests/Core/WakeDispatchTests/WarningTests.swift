@@ -20,7 +20,7 @@ struct WarningTests {
     /// Returns the time left for each wake whose worker was warned since the last call.
     private static func timesLeft(_ rig: DispatchRig) -> [Int64] { rig.output.takeWarnings().map(\.timeLeft) }
 
-    @Test("The moment is a device's next one, and changes nothing that a store keeps but the moment itself")
+    @Test("A warning is a device's next due time, and changes nothing else that a store keeps")
     func moment() throws {
         let (rig, wake) = Self.launched()
         let deadline = rig.rig.instant + 30_000
@@ -81,7 +81,7 @@ struct WarningTests {
         #expect(other.output.takeWarnings().isEmpty)
     }
 
-    @Test("The pending push of a device expires at its moment, be it that of a warning")
+    @Test("A pending push expires at its time, even if that is the time of a warning")
     func pendingExpires() {
         let (rig, _) = Self.launched()
         rig.push(1, .considerate, .at(rig.rig.instant + 25_000))
@@ -131,7 +131,7 @@ struct WarningTests {
         #expect(Self.timesLeft(late) == [9999])
     }
 
-    @Test("A device whose worker is warned while a reload is judged is judged, too")
+    @Test("A device whose worker is warned during a policy change is examined, too")
     func judged() throws {
         let rig = TaskDispatchTests.rig()
         rig.subscribe(1, slots: 9, tasks: ["a", "b"])

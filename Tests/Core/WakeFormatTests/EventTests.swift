@@ -72,7 +72,7 @@ struct StreamEventTests {
         #expect(StreamEvent(name: "expired", data: data) == .expired(wake: "w", reason))
     }
 
-    @Test("An event of conditions names its device, and has them all")
+    @Test("An event of conditions names its device and has every condition")
     func conditions() throws {
         let data = #"{"device":"ab","appState":"active","batteryLevel":0.5}"#
         let read = StreamEvent(name: "conditions", data: Array(data.utf8))

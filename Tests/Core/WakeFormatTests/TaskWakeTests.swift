@@ -207,7 +207,7 @@ struct TaskMessageTests {
         #expect(far.timeLeft(wallClock: 90) == WakeMessage.timeLeftMax)
     }
 
-    @Test("A task's wake that lacks what it is for, or whom, cannot be read", arguments: 0..<5)
+    @Test("A task's wake without its task or device cannot be read", arguments: 0..<5)
     func missing(left: Int) {
         let members = [
             #""wake":"w""#, #""device":"ab""#, #""topic":"t""#, #""task":"a""#, #""deadline":1"#,

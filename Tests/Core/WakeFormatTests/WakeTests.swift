@@ -139,7 +139,7 @@ struct WakeMessageTests {
         #expect([wake.receivedAt, wake.firstReceivedAt, wake.deadline, wake.timeLeft] == [5, 4, 99, 30])
     }
 
-    @Test("A wake without a push has no payload, and what older gateways leave out is made up for")
+    @Test("A wake without a push has no payload, and fields missing from older gateways get defaults")
     func empty() throws {
         let text = #"{"wake":"w","device":"ab","topic":"t","apnsID":null,"deadline":99,"payload":null}"#
         let wake = try #require(WakeMessage(Array(text.utf8)))
@@ -174,7 +174,7 @@ struct WakeMessageTests {
     }
 
     @Test(
-        "No number of a peer is past what can be reckoned with",
+        "Any number from a peer is safe to calculate with",
         arguments: [
             ("9223372036854775807", WakeMessage.timeLeftMax), ("-9223372036854775808", -WakeMessage.timeLeftMax),
             ("-1", -1), ("-0", 0), ("0", 0), ("3155760000000", 3_155_760_000_000),
@@ -203,7 +203,7 @@ struct WakeMessageTests {
         #expect(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) })
     }
 
-    @Test("A wake that names no kind is a push's, and so is one that says so")
+    @Test("A wake without a kind is a push's, and so is one with the kind push")
     func push() {
         let start = #"{"wake":"w","device":"ab","topic":"t","deadline":99"#
         let silent = WakeEvent(Array("\(start)}".utf8))

@@ -3,7 +3,7 @@ import Wire
 
 @Suite("Inputs that fuzzing has found", .timeLimit(.minutes(15)))
 struct ReplayTests {
-    @Test("Every promise holds for every kept input", arguments: FuzzTarget.all)
+    @Test("Every promise holds for every stored input", arguments: FuzzTarget.all)
     func replay(target: FuzzTarget) throws {
         let inputs = try KeptInputs.inputs(target.name)
         #expect(inputs.count >= 5, "a corpus reaches something")

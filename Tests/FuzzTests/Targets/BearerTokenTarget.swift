@@ -19,7 +19,7 @@ enum BearerTokenTarget {
         try promise(BearerToken.isID(token.id), "a token without an id was taken")
         if token.role == .worker, token.scope == .all { throw BrokenPromise("a worker was let into every topic") }
         guard let again = try? token.text(signedWith: key) else { throw BrokenPromise("a token could not be signed") }
-        try promise(BearerToken(text: again, signedWith: key) == token, "a token changed when it was written anew")
+        try promise(BearerToken(text: again, signedWith: key) == token, "a token changed when it was rewritten")
         try self.checkForgeries(text, key)
     }
 

@@ -12,7 +12,7 @@ enum CertificateTopicsTarget {
         try self.checkTopics([line], reader.rest.isEmpty ? nil : reader.rest)
         guard let list = CertificateTopicList(input) else { return }
         let written = self.list(list)
-        try promise(written == input.array, "a list changed when it was written anew: \(written)")
+        try promise(written == input.array, "a list changed when it was rewritten: \(written)")
         try promise(list.entries.count <= CertificateTopicList.entriesMax, "a list is longer than it may be")
     }
 

@@ -24,12 +24,12 @@ enum CommandProgressTarget {
         try promise((1...CommandProgress.textBytesMax).contains(length), "a text has \(length) bytes")
         var pacer = ProgressPacer()
         pacer.reported(progress)
-        try promise(pacer.due(now: 0) == progress, "the first is not told at once")
+        try promise(pacer.due(now: 0) == progress, "the first progress is not reported immediately")
         pacer.reported(
             CommandProgress(completed: progress.total, total: progress.completed, text: (progress.text ?? "") + "x")
         )
         try promise(pacer.due(now: ProgressPacer.interval - 1) == nil, "the second comes too early")
-        try promise(pacer.ended() != nil, "the last is not told")
+        try promise(pacer.ended() != nil, "the last progress is not reported")
     }
 
     /// Returns the newest report and the first fault of all pieces.

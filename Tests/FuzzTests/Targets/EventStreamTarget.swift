@@ -22,7 +22,7 @@ enum EventStreamTarget {
             if let wake = WakeMessage(event.data) {
                 try self.checkTimes(wake)
                 let variables = WakeNotification(wake).commandEnvironment
-                try promise((7...9).contains(variables.count), "a wake has seven variables, and two of its trace")
+                try promise((7...9).contains(variables.count), "a wake has seven variables, and two more for its trace")
             }
             try self.checkTask(event)
         }
@@ -41,7 +41,7 @@ enum EventStreamTarget {
                 keepAlive.begun(deadline: machine.deadline)
                 keepAlive.unanswered(now: machine.deadline)
                 let moments = [machine.nextMoment, keepAlive.nextMoment].compactMap(\.self)
-                try promise(moments.count == 2, "a wake that runs has a moment at which something is done")
+                try promise(moments.count == 2, "a running wake needs a next time")
             }
         }
         let counts = [wake.priority, wake.attempt, wake.coalesced]
@@ -60,7 +60,7 @@ enum EventStreamTarget {
         if case .session(_, let count) = wake.work { counts.append(count) }
         try promise(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) }, "counts are past their bound")
         let instants = [wake.submittedAt, wake.deadline]
-        try promise(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) }, "moments are past their bound")
+        try promise(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) }, "times exceed their limit")
     }
 
     /// Returns the events of `bytes`, which arrive in pieces; nil if an event exceeds the limit.

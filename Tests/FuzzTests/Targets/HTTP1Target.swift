@@ -35,7 +35,7 @@ enum HTTP1Target {
             throw BrokenPromise("the server does not do its part: \(error)")
         }
         try self.checkAnswer(answer, to: input)
-        try promise(counts.open.load(ordering: .relaxed) == 0, "connections were not told of as closed")
+        try promise(counts.open.load(ordering: .relaxed) == 0, "closed connections were not reported")
     }
 
     private static func checkAnswer(_ answer: [UInt8], to input: ByteView) throws(BrokenPromise) {
@@ -47,7 +47,7 @@ enum HTTP1Target {
                 "HTTP/2 is answered with \(answer.prefix(16))"
             )
         } else if marker.starts(with: input.array) {
-            try promise(answer.isEmpty, "what may become either is answered")
+            try promise(answer.isEmpty, "an ambiguous beginning is answered")
         } else {
             try promise(
                 answer.isEmpty || answer.starts(with: "HTTP/1.".utf8),

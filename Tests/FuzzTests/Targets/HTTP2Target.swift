@@ -74,7 +74,7 @@ final class HTTP2Script {
         self.session.end()
         self.handler.sessionEnded()
         if let broken = self.handler.broken { throw broken }
-        try promise(self.streams.usedCount == 0, "a session leaves \(self.streams.usedCount) streams behind")
+        try promise(self.streams.usedCount == 0, "a session leaks \(self.streams.usedCount) streams")
         try FrameList(self.output.view).check()
     }
 

@@ -24,7 +24,7 @@ enum HistoryTarget {
         guard let run = HistoryRun(id: 1, row) else { return }
         var written = ByteBuffer()
         run.write(to: &written)
-        try promise(written.view == row, "the row of a run changed when it was written anew")
+        try promise(written.view == row, "the row of a run changed when it was rewritten")
         _ = run.rows
         _ = run.lastEventChunk(of: 1 << 63)
         _ = run.pushChunks(of: 1 << 31)
@@ -46,8 +46,8 @@ enum HistoryTarget {
         writer.close()
         var again: [HistoryEvent] = []
         var rereader = EventChunkReader(writer.buffer.view)
-        try promise(rereader?.read(nil, into: &again) == true, "what was written anew cannot be read")
-        try promise(again == events, "events changed when they were written anew")
+        try promise(rereader?.read(nil, into: &again) == true, "the rewritten events cannot be read")
+        try promise(again == events, "events changed when they were rewritten")
         for device in Set(events.map(\.device)) {
             var own: [HistoryEvent] = []
             var reader = EventChunkReader(writer.buffer.view)

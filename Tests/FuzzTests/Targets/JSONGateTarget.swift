@@ -9,20 +9,20 @@ enum JSONGateTarget {
         try self.compareWithSyntax(input.array, verdict)
         // The reader takes a string, so invalid UTF-8 would already be repaired.
         guard let text = String(validating: input.array, as: UTF8.self) else {
-            return try promise(verdict == .notJSON, "what is not UTF-8 was taken")
+            return try promise(verdict == .notJSON, "invalid UTF-8 was accepted")
         }
         let value: JSONValue
         do throws(JSONFault) {
             value = try JSONReader.read(text)
         } catch {
             let isMeant = error.what.contains("nested") || error.what.contains("surrogate")
-            return try promise(verdict == .notJSON || isMeant, "the gate takes what the reader refuses: \(error.what)")
+            return try promise(verdict == .notJSON || isMeant, "the gate accepts invalid text: \(error.what)")
         }
         try promise(verdict == Self.verdict(value), "the gate finds it \(verdict), the reader \(Self.verdict(value))")
         var writer = JSONWriter()
         self.write(value, to: &writer)
         let written = writer.buffer.view.string
-        try promise((try? JSONReader.read(written)) == value, "a value changed when it was written anew: \(written)")
+        try promise((try? JSONReader.read(written)) == value, "a value changed when it was rewritten: \(written)")
     }
 
     /// Compares the gate with the check that `wakegate push` makes before it sends. That check has no limit for

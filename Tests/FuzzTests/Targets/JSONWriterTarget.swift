@@ -22,7 +22,7 @@ enum JSONWriterTarget {
         let text = input.string
         let read = try? JSONSerialization.jsonObject(with: Data(written)) as? [String]
         try promise(read == [text, text], "a string reads back otherwise")
-        try promise(JSONGate.judge(writer.buffer.view) == .notAnObject, "the gate does not take what was written")
+        try promise(JSONGate.judge(writer.buffer.view) == .notAnObject, "the gate refuses the written text")
     }
 
     private static func checkLine(_ input: ByteView) throws(BrokenPromise) {

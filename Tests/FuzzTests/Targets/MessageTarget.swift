@@ -24,7 +24,7 @@ enum MessageTarget {
         for run in [whole, pieces] {
             run.session.end()
             try promise(run.memory.requestBytes.held == 0, "bytes are still counted as held")
-            try promise(run.memory.streams.usedCount == 0, "a stream is left behind")
+            try promise(run.memory.streams.usedCount == 0, "a stream is leaked")
             if let broken = run.handler.broken { throw broken }
         }
     }
@@ -81,7 +81,7 @@ private final class MessageHandler: RequestHandler {
             if name == "host" { hosts += 1 }
             if name == "content-length" { lengths += 1 }
             if name == "transfer-encoding" { codings += 1 }
-            self.expect(!name.isEmpty && !name.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a name is none")
+            self.expect(!name.isEmpty && !name.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a name is invalid")
             self.expect(
                 !value.array.contains { ($0 < 0x20 && $0 != 9) || $0 == 0x7F },
                 "a value has control characters"
@@ -92,7 +92,7 @@ private final class MessageHandler: RequestHandler {
         self.expect(hosts <= 1, "a request has two hosts")
         self.expect(lengths + codings <= 1, "the end of a body is declared twice")
         self.expect(!request.method.isEmpty && !request.path.isEmpty, "a request has no method or no path")
-        self.expect(!request.path.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a path is none")
+        self.expect(!request.path.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a path is invalid")
         self.expect(request.body.count <= 64, "a body is past its limit")
         self.events.append(event)
         self.response.begin(status: request.isBodyTooLarge ? 413 : 200)

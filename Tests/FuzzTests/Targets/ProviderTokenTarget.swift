@@ -17,7 +17,7 @@ enum ProviderTokenTarget {
         try promise(!text.isEmpty && text[0] != 0x20 && text[text.count - 1] != 0x20, "the token has spaces around it")
         guard let token = try? ProviderToken(text) else { return }
         try promise(text.count <= ProviderToken.bytesMax, "a token past the limit was read")
-        try promise(token.signedCount < text.count && text[token.signedCount] == 0x2E, "what is signed ends at a dot")
+        try promise(token.signedCount < text.count && text[token.signedCount] == 0x2E, "signed bytes end at a dot")
         try self.checkToken(token)
     }
 
@@ -73,9 +73,9 @@ enum ProviderTokenTarget {
         let parts = [head.buffer.view.array, claims.buffer.view.array, token.signature.bytes]
         let text = parts.map { Data($0).base64EncodedString() }.joined(separator: ".")
         guard text.utf8.count <= ProviderToken.bytesMax else { return }
-        guard let again = self.token(text) else { throw BrokenPromise("a token is refused when it is written anew") }
-        try promise(again.keyID == token.keyID && again.team == token.team, "the names changed when written anew")
-        try promise(again.signature == token.signature, "the signature changed when written anew")
+        guard let again = self.token(text) else { throw BrokenPromise("a rewritten token is refused") }
+        try promise(again.keyID == token.keyID && again.team == token.team, "the names changed when rewritten")
+        try promise(again.signature == token.signature, "the signature changed when rewritten")
         try promise(
             again.issuedAt == (isLarge ? token.issuedAt : seconds * 1000),
             "the moment changed: \(again.issuedAt)"

@@ -57,7 +57,7 @@ enum PushRequestTarget {
         if push.isNamedByClient {
             var text = ByteBuffer()
             push.apnsID.write(to: &text)
-            try promise(APNsID(text.view) == request.id, "an apns-id changes when it is written anew")
+            try promise(APNsID(text.view) == request.id, "an apns-id changes when it is rewritten")
         }
         try promise(push.wakes == (JSONGate.judge(request.body) == .wakes), "the payload was judged in two ways")
     }

@@ -27,7 +27,7 @@ enum RecordTarget {
         guard let clock = ClockRecord(stored: content) else { return }
         var written = ByteBuffer()
         clock.store(to: &written)
-        try promise(ClockRecord(stored: written.view) == clock, "a clock changed when it was written anew")
+        try promise(ClockRecord(stored: written.view) == clock, "a clock changed when it was rewritten")
         for id in [clock.boot?.id, nil] {
             let resumed = PolicyClock.resumed(clock, wall: 1_700_000_000_000, boot: 5, bootID: id, jumpMax: 1 << 40)
             try promise(resumed.clock.now(boot: 6) >= clock.now, "policy time went back")
@@ -38,7 +38,7 @@ enum RecordTarget {
         guard var policies = PolicyVersions(stored: content) else { return }
         var written = ByteBuffer()
         policies.store(to: &written)
-        try promise(written.view == content, "launch policies changed when they were written anew")
+        try promise(written.view == content, "launch policies changed when they were rewritten")
         _ = policies.begin(EngineConfiguration(), at: .distantFuture)
         try promise(policies.current?.number != nil, "no launch policy is in effect")
     }
@@ -50,8 +50,8 @@ enum RecordTarget {
         guard let again = TaskRow(stored: written.view) else { throw BrokenPromise("tasks cannot be read again") }
         var rewritten = ByteBuffer()
         again.store(to: &rewritten)
-        try promise(rewritten.view == written.view, "tasks changed when they were written anew")
-        try promise(again.policy.waiting.count == row.policy.waiting.count, "a request is gone")
+        try promise(rewritten.view == written.view, "tasks changed when they were rewritten")
+        try promise(again.policy.waiting.count == row.policy.waiting.count, "a request is missing")
     }
 
     private static func checkEvents(_ content: ByteView) throws(BrokenPromise) {
@@ -67,8 +67,8 @@ enum RecordTarget {
         guard end == events.count else { return }
         guard let again = try? EventRecord(written.view) else { throw BrokenPromise("events cannot be read again") }
         let isSame = again.sequence == record.sequence && again.keyMark == record.keyMark
-        try promise(isSame && self.events(again) == events, "events changed when they were written anew")
-        try promise(written.count <= content.count, "events grew when they were written anew")
+        try promise(isSame && self.events(again) == events, "events changed when they were rewritten")
+        try promise(written.count <= content.count, "events grew when they were rewritten")
     }
 
     private static func events(_ record: EventRecord) -> [HistoryEvent]? {
@@ -86,7 +86,7 @@ enum RecordTarget {
         var written = ByteBuffer()
         topic.store(name, to: &written)
         let again = Topic.read(stored: written.view)
-        try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when written anew")
+        try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when rewritten")
     }
 
     /// Checks that a record that was read and written again has the same content. Records must not contain data that is
@@ -94,7 +94,7 @@ enum RecordTarget {
     private static func checkDevice(_ content: ByteView) throws(BrokenPromise) {
         guard let written = self.rewritten(content) else { return }
         let again = written.withByteView { self.rewritten($0) }
-        try promise(again == written, "a device changed when it was written anew: \(written)")
+        try promise(again == written, "a device changed when it was rewritten: \(written)")
         let isShorter = written.count < content.count
         try promise(isShorter || written == content.array, "a device was read as another: \(written)")
     }
@@ -124,7 +124,7 @@ enum RecordTarget {
         while let (_, content) = records.next() {
             var last = Rejections()
             let isTaken = last.restore(RecordKey.everyTopic, content)
-            try promise(isTaken && last.total == counts, "rejections changed when they were written anew")
+            try promise(isTaken && last.total == counts, "rejections changed when they were rewritten")
         }
     }
 }

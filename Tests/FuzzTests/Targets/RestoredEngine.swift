@@ -121,6 +121,6 @@ enum RestoredEngine {
             if let push = state.inFlight?.push, push.handle != .none { inFlight += 1 }
         }
         let books = engine.totals
-        try promise(books.pending == pending && books.inFlight == inFlight, "the books are wrong after \(what)")
+        try promise(books.pending == pending && books.inFlight == inFlight, "the counters are wrong after \(what)")
     }
 }

@@ -7,7 +7,7 @@ enum TaskMomentTarget {
         let text = String(decoding: input.array, as: UTF8.self)
         for now: Int64 in [.min, 0, 1_795_453_200_000, .max] {
             guard let moment = try? TaskMoment.milliseconds(text, now: now) else { continue }
-            try promise((0...253_402_300_799_999).contains(moment), "a moment is \(moment)")
+            try promise((0...253_402_300_799_999).contains(moment), "a time is \(moment)")
             let written = TimeText.instant(Double(moment))
             let again = try? TaskMoment.milliseconds(written, now: now)
             let shown = min((moment + 999) / 1000 * 1000, 253_402_300_799_000)

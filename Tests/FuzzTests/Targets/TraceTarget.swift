@@ -36,7 +36,7 @@ enum TraceTarget {
         let counts = Dictionary(uniqueKeysWithValues: summary.members.map { ($0.name, self.count($0.value)) })
         let ends = counts.filter { $0.key.hasPrefix("discarded.") }.values.reduce(0, +)
         let accounted = ["completed", "coalesced", "pending", "inFlight"].reduce(ends) { $0 + (counts[$1] ?? 0) }
-        try promise(counts["accepted"] ?? 0 == accounted, "the books do not balance: \(last)")
+        try promise(counts["accepted"] ?? 0 == accounted, "the counters do not balance: \(last)")
         try promise(counts["accepted"] ?? 0 == events["push"] ?? 0, "not every push has its line: \(last)")
         try promise(counts["launched"] ?? 0 == events["launch"] ?? 0, "not every launch has its line: \(last)")
         try self.checkTasks(counts, events, last)
@@ -51,10 +51,10 @@ enum TraceTarget {
         let ends = sum("tasks.discarded.") + sum("tasks.results.") - (counts["tasks.results.lost"] ?? 0)
         let tasks = ["tasks.replaced", "tasks.cancelled", "tasks.waiting", "tasks.inFlight"]
         let tasksAccounted = tasks.reduce(ends) { $0 + (counts[$1] ?? 0) }
-        try promise(counts["tasks.submitted"] ?? 0 == tasksAccounted, "the books of tasks do not balance: \(last)")
+        try promise(counts["tasks.submitted"] ?? 0 == tasksAccounted, "the counters of tasks do not balance: \(last)")
         let sessions = ["sessions.completed", "sessions.waiting", "sessions.inFlight"]
         let accounted = sessions.reduce(sum("sessions.discarded.")) { $0 + (counts[$1] ?? 0) }
-        try promise(counts["sessions.finished"] ?? 0 == accounted, "the books of sessions do not balance: \(last)")
+        try promise(counts["sessions.finished"] ?? 0 == accounted, "the counters of sessions do not balance: \(last)")
         let submitted = (counts["tasks.submitted"] ?? 0) + sum("tasks.refused.")
         try promise(submitted == events["tasks.submit"] ?? 0, "not every submission has its line: \(last)")
         for kind in ["tasks", "sessions"] {

@@ -139,7 +139,7 @@ struct BackgroundSessionTests {
     }
 
     @Test(
-        "Each refusal has a code of its own, and the agent's words",
+        "Each refusal has its own code, and the agent's message",
         arguments: [
             (409, "TooManySessions", .tooManySessions), (409, "TooManyTransfers", .tooManyTransfers),
             (507, "NoSpace", .noSpace), (409, "NotFinished", .notFinished), (409, "AlreadyTaken", .alreadyTaken),
@@ -370,7 +370,7 @@ struct AgentLocationTests {
         #expect(error?.code == .badArgument)
     }
 
-    @Test("The longest path of a socket is taken")
+    @Test("The longest socket path is accepted")
     func longest() throws {
         let path = "/" + String(repeating: "a", count: AgentLocation.pathBytesMax - 1)
         #expect(try Self.location(path).path == path)

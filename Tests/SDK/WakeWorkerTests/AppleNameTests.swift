@@ -45,7 +45,7 @@ struct AppleNameTests {
         }
     }
 
-    @Test("A refusal that names the identifier and the topic says so in the error")
+    @Test("The identifier and the topic of a refusal are in the error")
     func named() async throws {
         let gateway = try await TaskGateway()
         let scheduler = try await Self.refused(gateway)

@@ -139,7 +139,7 @@ struct CredentialPatienceTests {
         #expect(answers == [true, true, true])
     }
 
-    @Test("A token that the gateway took and refuses is revoked; another one may be half of a token")
+    @Test("A token that was accepted and then refused is revoked; another one may be incomplete")
     func refused() {
         let answers = Self.answers(
             .read("whole"),

@@ -7,7 +7,7 @@ import WakeWorker
 struct BackgroundTaskRunTests {
     private struct Fault: Error {}
 
-    @Test("The subscription names what is registered, and each wake finds its handler and has its outcome")
+    @Test("The subscription names the registered handlers, and each wake gets its handler and outcome")
     func outcomes() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker(resources: .gpu)
@@ -67,7 +67,7 @@ struct BackgroundTaskRunTests {
         #expect(subscriptions == 2 && warnings == [warning])
     }
 
-    @Test("Pushes and tasks come on one stream, each with its answer; what has no handler is left alone")
+    @Test("Pushes and tasks arrive on one stream, each with its answer; unhandled wakes are ignored")
     func both() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -141,7 +141,7 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A stream that breaks takes its tasks with it, and the next one says the same of its worker")
+    @Test("A broken stream cancels its tasks, and the next subscription is the same")
     func reconnect() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

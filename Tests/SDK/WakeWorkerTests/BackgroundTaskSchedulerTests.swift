@@ -37,7 +37,7 @@ struct BackgroundTaskSchedulerTests {
     }
 
     @Test(
-        "Each refusal has a code of its own, and the gateway's words",
+        "Each refusal has its own code, and the gateway's message",
         arguments: [
             (403, "NotPermitted", .notPermitted), (409, "Unavailable", .unavailable),
             (409, "NotForeground", .notForeground), (409, "ImmediateRunIneligible", .immediateRunIneligible),
@@ -95,7 +95,7 @@ struct BackgroundTaskSchedulerTests {
 @Suite("Requests of background tasks", .timeLimit(.minutes(15)))
 struct BackgroundTaskRequestTests {
     @Test(
-        "A request is written with what it names",
+        "A request is written with all its fields",
         arguments: [
             (.appRefresh("a.b"), #"{"identifier":"a.b","kind":"appRefresh"}"#),
             (
@@ -128,7 +128,7 @@ struct BackgroundTaskRequestTests {
         #expect(String(decoding: try request.json(), as: UTF8.self) == text)
     }
 
-    @Test("A moment that is soon is written as `.now` and a duration")
+    @Test("A near time is written as `.now` and a duration")
     func soon() throws {
         let request = BackgroundTaskRequest.appRefresh("a", earliestBegin: .now + .minutes(15))
         let left = try #require(request.earliestBegin).timeIntervalSinceNow
@@ -159,7 +159,7 @@ struct BackgroundTaskRequestTests {
         }
     }
 
-    @Test("A worker without a device of its own says how to name one", arguments: [0, 2])
+    @Test("A worker without its own device says how to name one", arguments: [0, 2])
     func device(count: Int) async throws {
         let devices = Array(repeating: String(repeating: "ab", count: 16), count: count)
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t", devices: devices)
@@ -201,7 +201,7 @@ struct BackgroundTaskTableTests {
         BackgroundTaskName(text, isSession: isSession)
     }
 
-    @Test("An identifier of its own counts before all patterns, and of those the longest")
+    @Test("An exact identifier precedes all patterns, and of those the longest wins")
     func closest() throws {
         var table = BackgroundTaskTable<Int>()
         for (number, text) in ["com.a.b", "com.a.b.*", "com.a.*", "com.*"].enumerated() {
@@ -277,7 +277,7 @@ struct BackgroundTaskTableTests {
         #expect(error.code == .alreadyRunning && error.message.contains("com.example.late"), "\(error)")
     }
 
-    @Test("A subscription says what its worker takes")
+    @Test("A subscription contains what its worker accepts")
     func offer() {
         let pushes = SubscriptionOffer(tasks: [], sessions: [], takesPushes: true, wantsConditions: false)
         #expect(pushes.query.isEmpty)

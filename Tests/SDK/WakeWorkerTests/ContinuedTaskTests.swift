@@ -207,7 +207,7 @@ struct ContinuedTaskTests {
 @Suite("Progress, as Foundation's means it", .timeLimit(.minutes(15)))
 struct BackgroundTaskProgressTests {
     @Test(
-        "Counts say what is done, whether that is all, and whether anybody knows",
+        "Counts report the completed share, completion, and indeterminacy",
         arguments: [
             (0, 0, 0, true, false), (0, 5, 1, false, true), (10, 0, 0, false, false), (10, 4, 0.4, false, false),
             (10, 10, 1, false, true), (10, 15, 1.5, false, true), (-1, 3, 0, true, false), (10, -1, 0, true, false),

@@ -3,7 +3,7 @@ import Testing
 import WakeGateTestKit
 import WakeWorker
 
-@Suite("Handlers whose deadlines are near", .timeLimit(.minutes(15)))
+@Suite("Handlers close to their deadlines", .timeLimit(.minutes(15)))
 struct ExpiringTests {
     /// Waits until the worker runs the handler of this wake.
     private static func started(_ wake: String, _ worker: WakeWorker) async {

@@ -29,7 +29,7 @@ struct ReleaseTests {
         #expect(released == ["push no \"interpreter\"", "task no model"])
     }
 
-    @Test("To a gateway that takes no wake back the handler has failed")
+    @Test("If a gateway accepts no releases, the handler has failed")
     func earlierGateway() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

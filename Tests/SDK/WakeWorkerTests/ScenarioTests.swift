@@ -18,7 +18,7 @@ struct ScenarioTests {
         return files.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
     }()
 
-    @Test("A worker keeps the rule of each scenario", arguments: ScenarioTests.names)
+    @Test("A worker follows the rule of each scenario", arguments: ScenarioTests.names)
     func rule(name: String) async throws {
         let file = Self.folder.appendingPathComponent("\(name).json")
         let data = try Data(contentsOf: file)
@@ -28,7 +28,7 @@ struct ScenarioTests {
     }
 
     @Test(
-        "There are scenarios, and one that a worker does not keep is found",
+        "Scenarios exist, and a violated one is detected",
         arguments: [
             ("drain", #""result": "newData""#, #""result": "failed""#),
             ("drain", #""end": "returned""#, #""end": "cancelled""#),

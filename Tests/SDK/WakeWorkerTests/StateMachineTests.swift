@@ -26,7 +26,7 @@ struct SubscriptionStateMachineTests {
         }
     }
 
-    @Test("A new worker subscribes at once, and is silent until its stream is", arguments: [nil, 20_000, 300_000])
+    @Test("A new worker subscribes immediately, and is silent until it is open", arguments: [nil, 20_000, 300_000])
     func begins(limit: Int64?) {
         var machine = limit.map { SubscriptionStateMachine(now: 5, silenceMax: $0) } ?? SubscriptionStateMachine(now: 5)
         let limit = limit ?? 40_000
@@ -40,7 +40,7 @@ struct SubscriptionStateMachineTests {
         #expect(machine.momentReached(now: 1000 + limit) == .giveUp(silence: limit))
     }
 
-    @Test("A request to stop drains an open stream, and ends what is only tried")
+    @Test("A request to stop drains an open stream, and ends an attempt to subscribe")
     func stop() {
         let expected: [Place: SubscriptionStateMachine.StopRequestedAction] = [
             .waiting: .cancel, .connecting: .cancel, .subscribed: .drain, .draining: .nothing, .over: .nothing,
@@ -92,7 +92,7 @@ struct SubscriptionStateMachineTests {
     }
 
     @Test(
-        "A thousand workers whose gateway restarts are back within five seconds, never in a crowd",
+        "A thousand workers whose gateway restarts are back within five seconds, spread over time",
         arguments: [0, 700, 1500, 3000, 4500] as [Int64]
     )
     func herd(isBackAt: Int64) {
@@ -135,7 +135,7 @@ struct SubscriptionStateMachineTests {
 @Suite("Waits between tries")
 struct BackoffTests {
     @Test(
-        "A seed determines the schedule, and each wait lies between half of its bound and its bound",
+        "A seed determines the schedule, and each wait lies between half of its limit and its limit",
         arguments: 0..<20
     )
     func schedule(seed: UInt64) {
@@ -299,7 +299,7 @@ struct WakeStateMachineTests {
         }
     }
 
-    @Test("An end at the gateway cancels the handler that runs, and drops what was not begun")
+    @Test("An end at the gateway cancels the running handler, and drops a queued wake")
     func ended() {
         let expected: [Place: WakeStateMachine.EndedAction] = [
             .queued: .forget, .running: .cancelHandler, .expiring: .cancelHandler, .expired: .nothing, .lost: .nothing,
@@ -333,7 +333,7 @@ struct WakeStateMachineTests {
         #expect(machine.handlerEnded(result) == expected)
     }
 
-    @Test("A result is sent again until it is known to have arrived, and given up long after its deadline")
+    @Test("A result is repeated until it is known to have arrived, and abandoned long after its deadline")
     func retries() {
         var generator = SeededGenerator(seed: 5)
         var machine = Place.sending.machine()
@@ -487,7 +487,7 @@ struct ProgressStateMachineTests {
         #expect(!machine.holdsResult && machine.nextMoment == nil)
     }
 
-    @Test("A handler that has said nothing new keeps no result waiting")
+    @Test("A handler without new progress does not delay its result")
     mutating func nothingNew() {
         var silent = ProgressStateMachine()
         silent.handlerEnded(now: 0)
@@ -518,7 +518,7 @@ struct ProgressStateMachineTests {
         #expect(machine.nextMoment == now + 60_000)
     }
 
-    @Test("A last report that does not arrive keeps the result waiting for so long and no longer")
+    @Test("A last report that does not arrive delays the result for a limited time")
     mutating func patience() {
         var machine = ProgressStateMachine()
         machine.changed()
@@ -532,7 +532,7 @@ struct ProgressStateMachineTests {
         #expect(machine.momentReached(now: 1_000_000) == .nothing)
     }
 
-    @Test("A report without an answer keeps the result waiting no longer either")
+    @Test("A report without an answer does not delay the result longer, either")
     mutating func unanswered() {
         var machine = ProgressStateMachine()
         machine.changed()

@@ -84,7 +84,7 @@ struct TaskLaunchTests {
     }
 }
 
-@Suite("Wakes that were read, as a session takes them")
+@Suite("Wakes read by a session")
 struct WakeMessageTests {
     @Test("The traces of a wake are read; most wakes have none")
     func traces() throws {

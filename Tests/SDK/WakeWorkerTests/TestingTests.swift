@@ -61,7 +61,7 @@ struct TestingTests {
         #expect(silent.context.expirationReason == .cancelled)
     }
 
-    @Test("More time is given up to the limit, and none after the end")
+    @Test("Extensions are granted up to the limit, and none after the end")
     func extensions() async throws {
         let push = TestNotification(payload: #"{"edition":7}"#, timeLeft: .seconds(10), extensionLimit: .seconds(50))
         let result = try await push.run { notification in
@@ -80,7 +80,7 @@ struct TestingTests {
         #expect(ended?.code == .wakeEnded)
     }
 
-    @Test("A scheduler records submissions and cancellations, and refuses requests if the test says so")
+    @Test("A scheduler records submissions and cancellations, and refuses requests on demand")
     func scheduler() async throws {
         let test = TestScheduler()
         let scheduler = test.scheduler

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A backup is a journal of its own, made while others commit")
+@Suite("A backup is a separate journal, made during commits")
 struct BackupTests {
     @Test("A backup holds the state of one point in time between its start and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {
@@ -97,7 +97,7 @@ struct BackupTests {
         #expect(try folder.contents() == before)
     }
 
-    @Test("A start on it may die at any moment, and the next one holds everything", arguments: 0..<3)
+    @Test("A start on a backup may die at any time, and the next one finds everything", arguments: 0..<3)
     func deathInStart(seed: UInt64) throws {
         let (_, folder) = try Self.restored()
         let content = try Data(contentsOf: URL(filePath: folder.path))
@@ -141,7 +141,7 @@ struct BackupTests {
         #expect(try folder.contents() == before)
     }
 
-    @Test("Cut off, it is refused with how much of it there is, and nothing is changed", arguments: [1, 100, 20_000])
+    @Test("A truncated backup is refused with its size, and nothing is changed", arguments: [1, 100, 20_000])
     func cut(count: Int) throws {
         let (_, folder) = try Self.restored()
         let whole = try Data(contentsOf: URL(filePath: folder.path))
@@ -153,7 +153,7 @@ struct BackupTests {
         #expect(try folder.contents() == before)
     }
 
-    @Test("Damaged, it is refused or holds what it held", arguments: FileDamage.allCases)
+    @Test("A damaged backup is refused or has its full content", arguments: FileDamage.allCases)
     func damaged(damage: FileDamage) throws {
         let (_, folder) = try Self.restored()
         let whole = try Data(contentsOf: URL(filePath: folder.path))

@@ -81,7 +81,7 @@ struct CheckpointTests {
     }
 
     @Test(
-        "After a failed commit every later one fails alike without touching the disk, and a reader sees what was before"
+        "After a failed commit every later one fails the same without disk access, and a reader sees the earlier state"
     )
     func failedCommit() throws {
         for fault in [SimulatedDisk.Fault.noSpace, .ioError, .failedSync] {

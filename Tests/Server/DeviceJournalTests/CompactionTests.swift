@@ -65,7 +65,7 @@ struct CompactionTests {
     }
 
     @Test(
-        "Through a month of days and nights, with devices that come, go quiet and hold payloads",
+        "Over a month of days and nights, with devices that appear, go quiet and hold payloads",
         .timeLimit(.minutes(15))
     )
     func month() throws {
@@ -95,7 +95,7 @@ struct CompactionTests {
         #expect(try rig.reopened() == rig.model)
     }
 
-    @Test("Old rows in which nothing is dead are passed without the file growing much past twice the live data")
+    @Test("Old rows with only live data are passed without the file growing much beyond twice the live data")
     func coldHead() throws {
         let rig = try Rig()
         for first in stride(from: 0, to: 10_000, by: 100) { try rig.commit(first..<first + 100) { _ in 300 } }
@@ -104,7 +104,7 @@ struct CompactionTests {
         #expect(try rig.reopened() == rig.model)
     }
 
-    @Test("A store whose records become small gives back what they took")
+    @Test("A store whose records become small returns their space")
     func shrinking() throws {
         let rig = try Rig()
         for first in stride(from: 0, to: 2000, by: 50) { try rig.commit(first..<first + 50) { _ in 4000 } }

@@ -58,7 +58,7 @@ struct DamageTests {
         #expect(message.hasSuffix("."))
     }
 
-    @Test("A row of another journal is refused, though it is whole and at its own place", arguments: [2, 3, 5])
+    @Test("A row of another journal is refused, even if it is intact and at the same position", arguments: [2, 3, 5])
     func foreignRow(row: Int) throws {
         let (folder, other) = (try Self.folder(), try Self.folder())
         try folder.change(
@@ -74,7 +74,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A mark that a loss of power tore in its first place is read in another",
+        "A mark that a power loss tore in its first copy is read from another",
         arguments: [14, 30, 38, 46, 63]
     )
     func tornMark(offset: Int) throws {
@@ -121,7 +121,7 @@ struct DamageTests {
         #expect(try folder.refusal() == nil)
     }
 
-    @Test("Whichever bytes of the file are changed, it is refused or holds what it held", arguments: 0..<4)
+    @Test("A file with any changed bytes is refused or has its full content", arguments: 0..<4)
     func changedBytes(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try Self.folder()
@@ -185,7 +185,7 @@ struct DamageTests {
         #expect(try folder.open().1.count == 70)
     }
 
-    @Test("A file of another program is refused and left alone")
+    @Test("A file of another program is refused and not changed")
     func foreignFile() throws {
         let folder = try JournalFolder()
         for sql in ["CREATE TABLE other (a)", "PRAGMA application_id = 77", "PRAGMA user_version = 1"] {

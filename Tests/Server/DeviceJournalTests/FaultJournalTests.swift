@@ -69,10 +69,10 @@ struct FaultJournalTests {
         // A full disk only refuses writes that extend a file, and an old log has room.
         #expect(operations > (kind.fault == .noSpace ? 1 : 10))
         let missing = kind.outcomes.filter { counts[$0] == nil }
-        #expect(missing.isEmpty, "what never happened proves nothing")
+        #expect(missing.isEmpty, "cases that never happened prove nothing")
     }
 
-    @Test("A start after a failed sync may lose the power at any moment", arguments: [false, true])
+    @Test("A start after a failed sync may lose power at any time", arguments: [false, true])
     func startAfterFailedSync(isOld: Bool) {
         var wrongs: [String] = []
         var losses = 0
@@ -178,7 +178,7 @@ struct FaultStoreTests {
         }
     }
 
-    @Test("A promise that is broken is seen")
+    @Test("A broken promise is detected")
     func brokenPromises() {
         var promises = FaultPromises()
         promises.committed([RecordKey(.clock): [1], RecordKey(.device, 1): [2]])

@@ -191,7 +191,7 @@ struct FaultTrial {
         }
         do {
             let read = try journal.reload()
-            if read != self.promises.current { self.wrong("a reload found other than what was committed") }
+            if read != self.promises.current { self.wrong("a reload differs from the commits") }
         } catch {
             self.wrong("a reload failed: \(error.message)")
         }

@@ -4,7 +4,7 @@ import Storage
 import Synchronization
 import Testing
 
-@Suite("A journal's files are what a start will find", .timeLimit(.minutes(15)))
+@Suite("A journal's files are those that a start will find", .timeLimit(.minutes(15)))
 struct FileWatchTests {
     private static let changes: [(String, @Sendable (JournalFolder) throws -> Void)] = [
         ("log removed", { try FileManager.default.removeItem(atPath: $0.path + "-wal") }),
@@ -20,7 +20,7 @@ struct FileWatchTests {
         ),
     ]
 
-    @Test("Taken away, cut or replaced while it runs, they fail the store by name", arguments: changes.indices)
+    @Test("A file that is removed, cut or replaced at run time fails the store by name", arguments: changes.indices)
     func takenAway(index: Int) throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -121,7 +121,7 @@ struct FileWatchTests {
         #expect(try begin() == nil)
     }
 
-    @Test("A log that file and mark show to be another journal's is refused, also where loss is accepted")
+    @Test("A log that belongs to another journal by file and mark is refused, even with accepted loss")
     func foreignLog() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()
@@ -150,7 +150,7 @@ struct FileWatchTests {
         #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
     }
 
-    @Test("A log and a mark of different journals, next to a file without rows, are reported as such")
+    @Test("A log and a mark of different journals are reported as different")
     func differentJournals() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()
@@ -166,7 +166,7 @@ struct FileWatchTests {
         #expect(message.contains(words) && message.contains("--accept-loss"), "\(message)")
     }
 
-    @Test("A mark that is missing, damaged, or another journal's is refused, and nothing is changed")
+    @Test("A missing or damaged mark, or one of another journal, is refused, and nothing is changed")
     func mark() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()

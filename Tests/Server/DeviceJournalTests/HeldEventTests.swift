@@ -65,7 +65,7 @@ struct HeldEventTests {
         }
     }
 
-    @Test("Every record is kept until the history has it, across losses of power, and dropped then")
+    @Test("Every record is kept until the history has it, across power losses, and then dropped")
     func kept() throws {
         var rig = try Rig()
         for _ in 0..<200 { try rig.commit() }
@@ -75,7 +75,7 @@ struct HeldEventTests {
         for _ in 0..<20 { try rig.commit() }
         rig = try rig.reopened(durable: 150)
         #expect(rig.found.suffix(70) == Array(151...220))
-        #expect(rig.found.count < 100, "what the history has is dropped")
+        #expect(rig.found.count < 100, "records in the history are dropped")
         rig.retention.advance(to: 220)
         for _ in 0..<20 { try rig.commit(events: 0) }
         #expect(rig.bytes < 10_000)
@@ -96,7 +96,7 @@ struct HeldEventTests {
         #expect(rig.bytes < 10_000)
     }
 
-    @Test("While the history takes nothing, the journal keeps so much and no more, and says what it gave up")
+    @Test("While the history accepts nothing, the journal keeps a limited amount, and reports what it dropped")
     func bound() throws {
         var rig = try Rig(heldBytesMax: 20_000)
         for _ in 0..<1000 { try rig.commit(events: 3) }

@@ -29,7 +29,7 @@ struct JournalTests {
         #expect(try folder.read() == found)
     }
 
-    @Test("A commit of any size is cut into rows and comes back whole")
+    @Test("A commit of any size is split into rows and read back complete")
     func largeCommits() throws {
         let folder = try JournalFolder()
         var expected: [RecordKey: [UInt8]] = [:]

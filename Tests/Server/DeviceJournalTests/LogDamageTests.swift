@@ -34,7 +34,7 @@ struct LogDamageTests {
         return copy
     }
 
-    @Test("Whichever bytes of a log are changed, it is refused by name, or nothing is missing", arguments: 0..<3)
+    @Test("A log with any changed bytes is refused by name, or nothing is missing", arguments: 0..<3)
     func changedByte(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try Self.folder()
@@ -112,7 +112,7 @@ struct LogDamageTests {
         }
     }
 
-    @Test("A last commit of which only parts reached the disk is left out", arguments: 1...3)
+    @Test("A last commit is left out if only parts of it reached the disk", arguments: 1...3)
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)
         let copy = try Self.changed(folder) { log in

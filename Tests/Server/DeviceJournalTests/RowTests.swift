@@ -52,7 +52,7 @@ struct FormerRowTests {
         #expect(try folder.read() == records)
     }
 
-    @Test("Compaction copies what counts of them")
+    @Test("Compaction copies their current records")
     func compaction() throws {
         var (folder, records) = try Self.folder()
         var limits = JournalLimits()
@@ -89,7 +89,7 @@ struct RowChecksumTests {
         #expect(Set(checksums).count == checksums.count)
     }
 
-    @Test("At one place every content has another checksum, by a bit and by its length")
+    @Test("In the same row different contents have different checksums, even by one bit or by length")
     func contents() {
         let contents: [[UInt8]] = [[], [0], [1], [0, 0], [0, 1], [1, 0]]
         #expect(Set(contents.map { Self.checksum($0, row: 7) }).count == contents.count)

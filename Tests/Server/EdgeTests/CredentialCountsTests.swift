@@ -90,7 +90,7 @@ struct CredentialCountsTests {
         #expect(loops.one.takeExcess().isEmpty && loops.other.takeExcess().isEmpty)
     }
 
-    @Test("A stream counts under its holder until it has ended, and one that never counted ends without effect")
+    @Test("A stream counts for its holder until it ends, and the end of an uncounted one has no effect")
     func streams() throws {
         let loops = Loops(connectionsMax: 0, streamsMax: 1)
         let holder = StreamHolder.credential(.bearerToken("a"))
@@ -131,7 +131,7 @@ struct CredentialCountsTests {
         #expect(loops.tally.times(.progressPerCredentialMax) == 1)
     }
 
-    @Test("Without a bound nothing is counted, and another bound holds at once")
+    @Test("Without a limit nothing is counted, and a new limit applies immediately")
     func otherRates() {
         let loops = Loops(connectionsMax: 0)
         for _ in 0..<1000 { #expect(self.refusal(loops.one, .submissions, "a", at: 0) == nil) }

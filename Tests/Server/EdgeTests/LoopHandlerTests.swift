@@ -56,7 +56,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("A push that is good is answered with its id, and one that is not with APNs' reason")
+    @Test("A valid push is answered with its id, and an invalid one with APNs' reason")
     func pushes() throws {
         let loop = try ServedLoop()
         let id = "7B3C8A1E-0000-4000-8000-123456789ABC"
@@ -94,7 +94,7 @@ struct LoopHandlerTests {
         #expect(try warnings(development, ServedLoop.body, considerate) == [])
     }
 
-    @Test("A push may be as long as its type allows")
+    @Test("A push may have the length that its type allows")
     func pushBodies() throws {
         let loop = try ServedLoop()
         let text = String(repeating: "x", count: 4_500)
@@ -145,7 +145,7 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("A body is taken up to its operation's bound, several at a time on one connection")
+    @Test("A body is accepted up to its operation's limit, several at a time on one connection")
     func bodies() throws {
         let loop = try ServedLoop()
         let large = [UInt8](repeating: UInt8(ascii: " "), count: 5_000)
@@ -186,7 +186,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "A link from another site leads to the dashboard's page, and to nothing else",
+        "A link from another site leads only to the dashboard's page",
         arguments: [
             ("GET /", "navigate", "document", 200), ("GET /?from=mail", "navigate", "document", 200),
             ("GET /v1/stats", "navigate", "document", 403), ("GET /dashboard/main.js", "navigate", "document", 403),
@@ -225,7 +225,7 @@ struct LoopHandlerTests {
         )
     }
 
-    @Test("Every event stream begins with a comment at once, and no proxy may keep it back or change it")
+    @Test("Every event stream begins with a comment, and proxies may not delay or change it")
     func greetings() throws {
         let loop = try ServedLoop()
         let greetings = [
@@ -270,7 +270,7 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET \(Self.wakes)?slots=none").status == 400)
         loop.cancel(stream)
         var next: HTTPRequestID?
-        try loop.run("room for another") {
+        try loop.run("a free place for another stream") {
             guard let id = next, let answer = loop.answers[id] else {
                 next = try? loop.open(Self.wakes)
                 return false
@@ -324,7 +324,7 @@ struct LoopHandlerTests {
 
     // MARK: Faults
 
-    @Test("A fault rule answers a push in the gateway's place, and another loses the answer")
+    @Test("One fault rule answers a push instead of the gateway, and another loses the answer")
     func faults() throws {
         let text = """
             {rules: [
@@ -347,7 +347,7 @@ struct LoopHandlerTests {
 
     // MARK: Shutdown
 
-    @Test("A shutdown ends what carries no wake, and takes results until the last connection has gone")
+    @Test("A shutdown ends connections without a wake, and accepts results until the last one has gone")
     func shutdown() throws {
         let loop = try ServedLoop()
         let stream = try loop.open("\(Self.wakes)?slots=1")

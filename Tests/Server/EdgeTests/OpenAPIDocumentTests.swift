@@ -14,7 +14,7 @@ struct OpenAPIDocumentTests {
         #expect(document.count > 30)
     }
 
-    @Test("A policy has each parameter by its name, and no other")
+    @Test("The policy has exactly the parameters of the code, by name")
     func policy() throws {
         let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
         let document = try JSONReader.read(try #require(served.text))
@@ -40,7 +40,7 @@ struct OpenAPIDocumentTests {
         #expect(names == ["Outcome", "TaskOutcome"].map { .string("#/components/schemas/\($0)") })
     }
 
-    @Test("Every maxLength but one, which counts characters alone, has an equal x-maxBytes")
+    @Test("Every maxLength has an equal x-maxBytes, except for one that counts only characters")
     func byteBounds() throws {
         func bounds(_ value: JSONValue, _ path: String) -> [String] {
             switch value {
@@ -66,7 +66,7 @@ struct OpenAPIDocumentTests {
         return try JSONReader.read(try #require(served.text))
     }
 
-    @Test("An operation that is missing on either side, or is another there, is named")
+    @Test("An operation that is missing on one side, or differs, is named")
     func disagreement() throws {
         let text =
             #"{"paths": {"/one": {"get": {"operationId": "one", "tags": ["operator"], "responses": {"200": {}}}}, "#

@@ -26,7 +26,7 @@ struct OperationTableTests {
             .joined(separator: "/")
     }
 
-    @Test("Each is found where it is served, with its parameter, and nowhere else")
+    @Test("Each operation is found where it is served, with its parameter, and nowhere else")
     func every() {
         for operation in Operation.all {
             for role in ListenerRole.allCases {
@@ -41,7 +41,7 @@ struct OperationTableTests {
         }
     }
 
-    @Test("No two have one name, or one method and one path; and a path is spelt in one way")
+    @Test("Operations differ in name and in method and path, and each path has one spelling")
     func unique() {
         #expect(Set(Operation.all.map(\.name)).count == Operation.all.count)
         let places = Operation.all.map { "\($0.method.name) \(self.path(of: $0, "{}"))" }
@@ -98,7 +98,7 @@ struct OperationTableTests {
         #expect(self.match(method, path, .plain) == expected)
     }
 
-    @Test("The way of pushes, which is found without the table, is that of pushes and of nothing else in the table")
+    @Test("The route of pushes, which is found without the table, matches only the operation of pushes")
     func pushes() {
         for operation in Operation.all {
             for role in ListenerRole.allCases where operation.listeners.contains(role) {
@@ -236,7 +236,7 @@ struct MadeUpOperationTests {
         #expect(try OperationDesk().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
     }
 
-    @Test("Where and how it is served is what it declares")
+    @Test("The operation is served as it declares")
     func routing() throws {
         let desk = try self.desk()
         #expect(desk.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
@@ -253,7 +253,7 @@ struct MadeUpOperationTests {
         for token in others { #expect(desk.serve("PUT \(Self.path)", token: token).refusal == "403 Forbidden") }
     }
 
-    @Test("As long as openapi.json lacks it, the check of the document says so")
+    @Test("The check of the document reports the operation while openapi.json lacks it")
     func document() throws {
         let document = try OpenAPIDocument(try #require(self.desk().serve("GET /openapi.json", isLocal: true).text))
         let differences = document.differences(from: Operation.all + [Self.applaud])
@@ -310,7 +310,7 @@ struct AuthorizationTests {
         #expect(try self.answers(.operator, .nothing, on: listener) == ["401", "401", "403", "403", "200", "200"])
     }
 
-    @Test("On a listener of operators that other machines reach, where every operation is theirs")
+    @Test("A listener of operators that other machines reach serves only them")
     func operators() throws {
         for role in [AccessRule.Role.worker, .operator] {
             #expect(try self.answers(role, .nothing, on: .admin) == ["401", "401", "403", "403", "200", "200"])
@@ -348,7 +348,7 @@ struct AuthorizationTests {
         #expect(desk.countedTokens == 0)
     }
 
-    @Test("Nothing that is open to anybody reaches a topic")
+    @Test("Operations that are open to every caller have no access to a topic")
     func anybody() throws {
         let desk = try OperationDesk()
         for operation in Operation.all where operation.access.role == .anybody {

@@ -4,7 +4,7 @@ import Policy
 import Testing
 import Wire
 
-@Suite("The query of what happens", .timeLimit(.minutes(15)))
+@Suite("The query of events", .timeLimit(.minutes(15)))
 struct EventFilterTests {
     private static func filter(_ query: String) throws -> EventFilter {
         try query.withByteView { view in try EventFilter(query: view) }
@@ -47,7 +47,7 @@ struct EventFilterTests {
     }
 }
 
-@Suite("The query of what happened to a device", .timeLimit(.minutes(15)))
+@Suite("The query of a device's events", .timeLimit(.minutes(15)))
 struct EventQueryTests {
     private static func selection(_ query: String) throws -> EventSelection {
         try query.withByteView { view in try EventQuery(view).selection }
@@ -99,7 +99,7 @@ struct SubscriptionQueryTests {
         }
     }
 
-    @Test("Without a query it is one slot for pushes alone")
+    @Test("An empty query means one slot for pushes only")
     func defaults() throws {
         let request = try self.request("")
         #expect(request.slots == 1 && request.takesPushes && !request.takesTasks && !request.reportsConditions)
@@ -119,7 +119,7 @@ struct SubscriptionQueryTests {
         #expect(try self.request("push=0&conditions=1").takesTasks == false)
     }
 
-    @Test("The same name twice is refused as such")
+    @Test("A repeated name is refused as repeated")
     func duplicates() {
         #expect(self.refusal("task=a&task=b&task=a") == "DuplicateTask")
         #expect(self.refusal("session=a&session=a") == "DuplicateTask")
@@ -138,7 +138,7 @@ struct SubscriptionQueryTests {
         #expect(self.refusal(query) == "BadQuery")
     }
 
-    @Test("Tasks and sessions may be 64 each, resources eight")
+    @Test("A query may name up to 64 tasks, 64 sessions and eight resources")
     func bounds() {
         func query(_ parameter: String, _ count: Int) -> String {
             (0..<count).map { "\(parameter)=n\($0)" }.joined(separator: "&")

@@ -55,7 +55,7 @@ struct RequestFaultTests {
     }
 
     @Test(
-        "Another policy that cannot be tried is refused with the parameter and what it takes",
+        "An invalid policy for what-if is refused with the parameter and its accepted values",
         arguments: [
             (#"{"policy":{"launchIntervall":1}}"#, "did you mean launchInterval?"),
             (#"{"policy":{"processingWindows":1}}"#, "did you mean processingWindow?"),

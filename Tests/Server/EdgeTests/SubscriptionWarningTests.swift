@@ -33,7 +33,7 @@ struct SubscriptionWarningTests {
         #expect(long.contains(" t.6, t.7 and 56 more, so "), "\(long)")
     }
 
-    @Test("A gateway that permits everything says so once, to the first worker that takes tasks")
+    @Test("A gateway that permits everything says so once, to the first worker that accepts tasks")
     func everythingPermitted() throws {
         let loop = try ServedLoop { $0.permittedTasks = .all }
         #expect(try self.warnings(loop, "session=x") == [])

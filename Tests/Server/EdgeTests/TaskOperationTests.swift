@@ -155,7 +155,7 @@ struct TaskOperationTests {
         #expect(served.message?.contains("appears twice") == true, "\(served.message ?? "")")
     }
 
-    @Test("Identifiers and sessions are taken from the path")
+    @Test("Identifiers and sessions are read from the path")
     func paths() throws {
         let finished = #"{"finished": 100000, "id": "é"}"#
         let requests = [
@@ -191,7 +191,7 @@ struct TaskOperationTests {
         #expect(try self.served("POST \(Self.device)/sessions/s", body).refusal == "400 BadSession")
     }
 
-    @Test("All tasks are asked for by topic, kind and state")
+    @Test("All tasks are requested by topic, kind and state")
     func questions() throws {
         func question(_ query: String) throws -> TaskQuestion? {
             guard try self.served("GET /v1/tasks?\(query)").asked != nil else { return nil }
@@ -233,7 +233,7 @@ struct TaskOperationTests {
         }
     }
 
-    @Test("Progress is two counts, and texts if need be")
+    @Test("Progress consists of two counts and optional texts")
     func progress() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func served(_ body: String) -> OperationDesk.Served {
@@ -252,7 +252,7 @@ struct TaskOperationTests {
         for body in bad { #expect(served(body).refusal == "400 BadProgress", "\(body)") }
     }
 
-    @Test("Progress as workers write it means what it means in any other layout")
+    @Test("Progress in the layout of workers is read like progress in any other layout")
     func progressLayouts() throws {
         let desk = try OperationDesk(asksAnybody: false)
         func meaning(_ body: String) -> String {

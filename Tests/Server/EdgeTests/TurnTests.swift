@@ -81,7 +81,7 @@ struct EngineOutboxTests {
         while !isStepped(256) {}
         while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
         #expect(!isStepped(257), "that many are the thread's")
-        #expect(!isStepped(1, with: .workersAsked), "and what may take longer")
+        #expect(!isStepped(1, with: .workersAsked), "and a longer command")
         #expect(outbox.pushesAtEngine == count)
         mailbox.close()
         thread.join()
@@ -94,7 +94,7 @@ struct GoodbyesTests {
 
     private let other = ConnectionID(index: 4, generation: 1)
 
-    @Test("A connection that asks nothing for a second is silent, and one that came just now is not")
+    @Test("A connection without a request for a second is silent, and a new one is not")
     func silence() {
         var goodbyes = Goodbyes()
         #expect(!goodbyes.isDraining)
@@ -148,7 +148,7 @@ struct PushRoomTests {
         }
     }
 
-    @Test("There is all the room, but for a second after each push of a quiet topic")
+    @Test("The full limit applies, except for a second after each push of a quiet topic")
     func second() {
         var room = PushRoom(most: 512)
         #expect(room.count(now: 0) == 512)
@@ -174,7 +174,7 @@ struct PushRoomTests {
     }
 
     @Test(
-        "After 256 pauses with more room the least is tried again, however long they were",
+        "After 256 pauses above the least limit the least one is tried again, however long they were",
         arguments: [PushRoomTests.short, PushRoomTests.long]
     )
     func leastAgain(length: Int64) {

@@ -101,7 +101,7 @@ struct WorkerStreamsTests {
 
     // MARK: Connections
 
-    @Test("A connection holds the wakes of its streams, and has PINGs by that")
+    @Test("A connection counts the wakes of its streams, which determines its PINGs")
     func load() {
         var streams = WorkerStreams()
         #expect(streams.load(of: Self.connection) == nil)
@@ -228,7 +228,7 @@ struct WorkerStreamsTests {
         #expect(streams.isEmpty && streams.silent(now: .max).isEmpty)
     }
 
-    @Test("The room of thousands of streams is given back when the last of them has ended, and that of few is kept")
+    @Test("The memory of thousands of streams is freed after the last one ends, and that of few is kept")
     func room() {
         for count in [Int32(WorkerStreams.placesKeptMax), 3000] {
             var streams = WorkerStreams()
@@ -257,7 +257,7 @@ struct WorkerStreamsTests {
         #expect(streams.silent(now: 2000 + interval) == [Self.stream(3)])
     }
 
-    @Test("The streams are found whose proof is good no more")
+    @Test("Streams whose credentials are no longer valid are found")
     func proofs() throws {
         var streams = WorkerStreams()
         streams.begin(Self.stream(1), try Self.proof(), now: 0)

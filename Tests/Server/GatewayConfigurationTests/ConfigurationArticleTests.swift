@@ -57,7 +57,7 @@ struct ConfigurationArticleTests {
         "| `\(key)` | \(summary) | \(requirement) | \(value.map { "`\($0)`" } ?? "none") |"
     }
 
-    @Test("Its tables have every key of the code with what it takes and its default, in the code's order, and no other")
+    @Test("The tables have exactly the keys of the code, with their values and defaults, in order")
     func tables() throws {
         let rows = try self.rows().map {
             "| `\($0.key)` | \($0.summary) | \($0.requirement) | \($0.defaultText) |"
@@ -65,7 +65,7 @@ struct ConfigurationArticleTests {
         #expect(rows == Self.wanted, "the tables should be:\n\(Self.wanted.joined(separator: "\n"))")
     }
 
-    @Test("Each example is a value that its key takes, from a file and from --set")
+    @Test("Each example is a valid value of its key, in a file and with --set")
     func examples() throws {
         for row in try self.rows() {
             let example = row.example
@@ -118,7 +118,7 @@ struct MetricsArticleTests {
     }
 
     @Test(
-        "Every metric that is named anywhere is a real one",
+        "Every metric that is mentioned exists",
         arguments: [
             MetricsArticleTests.article, MetricsArticleTests.dashboard, MetricsArticleTests.alerts,
             "deploy/grafana/alerts-test.yml",
@@ -136,7 +136,7 @@ struct MetricsArticleTests {
         #expect(Set(Metric.all.map(\.name)).subtracting(names) == [])
     }
 
-    @Test("Every alert rule has a summary, a sentence that says what to do, and a case in its tests")
+    @Test("Every alert rule has a summary, an instruction, and a test case")
     func rules() throws {
         let rules = try self.text(Self.alerts).components(separatedBy: "- alert: ").dropFirst()
         #expect(rules.count > 10)
@@ -150,7 +150,7 @@ struct MetricsArticleTests {
     }
 }
 
-@Suite("The article about bounds")
+@Suite("The article about limits")
 struct BoundsArticleTests {
     private func article() throws -> String {
         let path = "Sources/Server/Gateway/Gateway.docc/Bounds.md"

@@ -29,7 +29,7 @@ struct ConfigurationFaultsTests {
     }
 
     @Test(
-        "Addresses that other machines can reach are refused, with the address to set",
+        "Addresses that other machines can reach are refused, with the address to set instead",
         arguments: [
             "[::]:2197", "0.0.0.0:1", "192.168.1.1:1", "example.com:1", "[fe80::1]:1", "127.0.0.1.example.com:1",
         ]
@@ -48,7 +48,7 @@ struct ConfigurationFaultsTests {
     }
 
     @Test(
-        "Providers may come from other machines where they are asked for proof, over TLS unless it is wanted otherwise"
+        "Providers may connect from other machines with authentication, over TLS unless insecure is set"
     )
     func providersAfar() {
         var configuration = self.local()
@@ -66,7 +66,7 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key) == ["providerKeys"])
     }
 
-    @Test("Authorities of client certificates let providers come from other machines, too")
+    @Test("Authorities of client certificates allow providers on other machines, too")
     func certificatesAfar() throws {
         let authority = try TestAuthority()
         var configuration = self.local()
@@ -97,7 +97,7 @@ struct ConfigurationFaultsTests {
     }
 
     @Test(
-        "Loopback and sockets of this machine are taken",
+        "Loopback and sockets of this machine are accepted",
         arguments: [
             "127.0.0.1:1", "127.1.2.3:0", "localhost:1", "[::1]:1", "unix:/tmp/x",
         ]

@@ -51,7 +51,7 @@ struct ConfigurationLoaderTests {
         )
     }
 
-    @Test("JSON5 is taken: comments, bare keys, single quotes, trailing commas")
+    @Test("JSON5 is accepted: comments, bare keys, single quotes, trailing commas")
     func json5() throws {
         let configuration = try self.load(
             """
@@ -108,7 +108,7 @@ struct ConfigurationLoaderTests {
     }
 
     @Test(
-        "A malformed value is refused by its full name, with what to write",
+        "A malformed value is refused by its full name, with the accepted values",
         arguments: [
             ("{edge: 5}", "edge: is 5; write \(ListenSetting.requirement)"),
             ("{edge: \"2197\"}", "edge: is \"2197\"; write \(ListenSetting.requirement)"),
@@ -196,7 +196,7 @@ struct ConfigurationLoaderTests {
         #expect(self.faults(text) == [message])
     }
 
-    @Test("All faults are found at once, those of --set included")
+    @Test("All faults are found together, including those of --set")
     func allFaults() {
         let faults = self.faults(
             "{edge: 1, store: 2, policy: {launchInterval: -1, maxPenaltys: 1},"
@@ -245,7 +245,7 @@ struct ConfigurationLoaderTests {
         )
     }
 
-    @Test("--set takes any key, and wins over the file")
+    @Test("--set accepts any key, and overrides the file")
     func settings() throws {
         let configuration = try self.load(
             "{policy: {launchInterval: 900}, edge: null, topics: {\"a.b\": {policy: {maxAttempts: 7}}}}",

@@ -75,7 +75,7 @@ struct ConfigurationTransitionTests {
         #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
     }
 
-    @Test("A topic's parameters are found by what holds for it, whether it names them or not")
+    @Test("A change of a topic's effective parameters is found, whether the topic names them or not")
     func topics() throws {
         let old = try self.load("topics.a.b.policy.dailyLaunches=5")
         let new = try self.load("policy.launchInterval=60", "topics.a.b.policy.dailyLaunches=6", "topics.c={}")
@@ -89,7 +89,7 @@ struct ConfigurationTransitionTests {
         #expect(changed[2].old == .number(.init(5)) && changed[2].new == .number(.init(6)))
     }
 
-    @Test("A webhook that comes, changes or goes is found; of its URL no more is shown than where it leads")
+    @Test("An added, changed or removed webhook is found; only the destination of its URL is shown")
     func webhooks() throws {
         let none = GatewayConfiguration()
         let one = try self.load("topics.a.webhook={url: 'https://example.com/x?key=1', secretFile: '/s'}")

@@ -102,7 +102,7 @@ struct DatabaseAddressTests {
     }
 
     @Test(
-        "A weaker sslmode is a fault of an address that leads to another machine, and of no other",
+        "A weaker sslmode is a fault only of an address on another machine",
         arguments: [
             ("postgresql://db1/w?sslmode=require", true), ("postgresql://db1/w?sslmode=disable", true),
             ("postgresql:///?service=w&sslmode=verify-ca", true), ("postgresql://db1/w?sslmode=verify-full", false),
@@ -117,7 +117,7 @@ struct DatabaseAddressTests {
         #expect(try self.load("store=\(text)", "databaseInsecure=true").databaseFaults().isEmpty)
     }
 
-    @Test("Another database waits for a restart, and the reload says from which to which")
+    @Test("A changed database waits for a restart, and the reload shows both addresses")
     func reload() throws {
         let old = try self.load("store=postgresql://localhost/a", "databaseConnections=4")
         let new = try self.load("store=postgresql://localhost/b", "databaseConnections=8")
@@ -135,7 +135,7 @@ struct InheritedSocketTests {
         InheritedSocket(descriptor: 3, name: name, address: address)
     }
 
-    @Test("A listener with sockets stands where they do; one without stands where it was configured")
+    @Test("A listener with passed sockets uses their addresses, and one without uses the configured address")
     func adopted() throws {
         var configuration = GatewayConfiguration()
         configuration.plain = ListenSetting("127.0.0.1:2198")
@@ -149,7 +149,7 @@ struct InheritedSocketTests {
         #expect(configuration.inheritedSockets == sockets)
     }
 
-    @Test("A socket that is for no listener is refused with its name and what to write")
+    @Test("A socket without a listener is refused with its name and the accepted names")
     func stranger() throws {
         var configuration = GatewayConfiguration()
         let sockets = [self.socket("edge", "[::]:443"), self.socket("wakegate.socket", "[::]:80")]
@@ -161,7 +161,7 @@ struct InheritedSocketTests {
         #expect(configuration.edge == GatewayConfiguration().edge)
     }
 
-    @Test("A socket that others reach is held to what an address in the configuration is held to")
+    @Test("A passed socket that others can reach must follow the rules of a configured address")
     func exposed() throws {
         var configuration = GatewayConfiguration()
         configuration.edge = .off
@@ -178,7 +178,7 @@ struct CallerNetworkTests {
 
     private func client(v6: UInt64) -> ClientNetwork { ClientNetwork(listener: 0, bits: v6) }
 
-    @Test("A network has the addresses of its first bits, and no others")
+    @Test("A network contains exactly the addresses with its first bits")
     func contains() throws {
         let docker = try #require(CallerNetwork("172.17.0.0/16"))
         #expect(docker.contains(self.client(0xAC11_0002)) && !docker.contains(self.client(0xAC12_0002)))
@@ -212,7 +212,7 @@ struct CallerNetworkTests {
     }
 }
 
-@Suite("The name of a gateway among others")
+@Suite("The name of a gateway in a cluster")
 struct MemberNameTests {
     @Test(
         "The name is the machine and the port of the edge, or the host that the edge is bound to",
@@ -227,7 +227,7 @@ struct MemberNameTests {
         #expect(MemberName.name(of: addresses, machine: "gw1") == name)
     }
 
-    @Test("Without an edge it is the next listener's, and without a machine's name the address")
+    @Test("Without an edge the name is the next listener's, and without a machine name the address")
     func others() {
         let plain = BoundAddresses(edge: .off, admin: ListenSetting("127.0.0.1:1"), plain: ListenSetting("[::1]:2"))
         #expect(MemberName.name(of: plain, machine: "gw1") == "gw1:2")

@@ -6,7 +6,7 @@ import Platform
 import Testing
 import Wire
 
-@Suite("The bounds of the gateway")
+@Suite("The limits of the gateway")
 struct GatewayLimitsTests {
     private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
         try ConfigurationLoader.load(text: nil, name: "none", settings: settings)
@@ -21,7 +21,7 @@ struct GatewayLimitsTests {
         }
     }
 
-    @Test("Both ends of a range are taken, and one past either is refused by name", arguments: GatewayLimit.all)
+    @Test("Both ends of a range are accepted, and values beyond them are refused by name", arguments: GatewayLimit.all)
     func ends(limit: GatewayLimit) throws {
         let key = "limits.\(limit.name)"
         for value in [limit.range.lowerBound, limit.range.upperBound] {
@@ -40,7 +40,7 @@ struct GatewayLimitsTests {
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    @Test("Setting one bound changes that bound alone", arguments: GatewayLimit.all)
+    @Test("Setting one limit changes only that limit", arguments: GatewayLimit.all)
     func alone(limit: GatewayLimit) throws {
         let value = limit.defaultValue == limit.range.upperBound ? limit.range.lowerBound : limit.range.upperBound
         let limits = try self.load("limits.\(limit.name)=\(value)").limits
@@ -50,7 +50,7 @@ struct GatewayLimitsTests {
         }
     }
 
-    @Test("Every bound of the transport and the engine can be set, under its own name")
+    @Test("Every limit of the transport and the engine can be set, under its own name")
     func complete() {
         let transport = Mirror(reflecting: TransportLimits()).children.compactMap(\.label)
         #expect(transport.count > 20)
@@ -75,7 +75,7 @@ struct GatewayLimitsTests {
         #expect(limit.advice.hasSuffix(".") && !limit.purpose.isEmpty)
     }
 
-    @Test("A misspelt bound is refused with the nearest one")
+    @Test("A misspelled limit is refused with the nearest one")
     func unknown() {
         #expect(
             self.faults("limits.deviceMax=1") == ["limits.deviceMax: is not a key; did you mean limits.devicesMax?"]
@@ -83,7 +83,7 @@ struct GatewayLimitsTests {
         #expect(self.faults("topicsMax=1") == ["topicsMax: is not a key; did you mean limits.topicsMax?"])
     }
 
-    @Test("The file sets bounds, and they reach the engine and the transport")
+    @Test("Limits in the file reach the engine and the transport")
     func reach() throws {
         let text =
             "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
@@ -100,7 +100,7 @@ struct GatewayLimitsTests {
     }
 }
 
-@Suite("How much memory there is")
+@Suite("Available memory")
 struct MachineMemoryTests {
     /// Creates a folder that replaces the system's root, with nested control groups.
     private func root(_ limits: [String: String]) throws -> String {
@@ -116,7 +116,7 @@ struct MachineMemoryTests {
         return root
     }
 
-    @Test("The least of the machine's and of what its control groups allow counts")
+    @Test("The smallest of the machine's memory and its control groups' limits counts")
     func controlGroups() throws {
         let machine = MachineMemory.bytes(root: "/nowhere")
         #expect(machine > 1 << 26)
@@ -132,7 +132,7 @@ struct MachineMemoryTests {
         }
     }
 
-    @Test("Half of it is for pushes that wait unless something else is set, and a topic has its share")
+    @Test("By default half of the memory is for pending pushes, and each topic has a share")
     func pending() throws {
         var engine = try ConfigurationLoader.load(text: nil, name: "none", settings: []).engine
         #expect(engine.pendingBytesMax == MachineMemory.bytes() / 2)
@@ -143,7 +143,7 @@ struct MachineMemoryTests {
         #expect(engine.pendingBytesPerTopicMax == 250_000)
     }
 
-    @Test("An eighth of it is for background tasks unless something else is set; a topic's share is never nothing")
+    @Test("By default an eighth of the memory is for background tasks; a topic's share is never zero")
     func tasks() throws {
         var engine = try ConfigurationLoader.load(text: nil, name: "none", settings: []).engine
         #expect(engine.taskBytesMax == MachineMemory.bytes() / 8)

@@ -41,7 +41,7 @@ struct LogTests {
     }
 
     @Test(
-        "A value stands in quotation marks wherever it could be taken for something else",
+        "A value is quoted wherever it would be ambiguous",
         arguments: [
             ("plain", "plain"), ("127.0.0.1:2197,[::]:1", "127.0.0.1:2197,[::]:1"), ("", #""""#),
             ("two words", #""two words""#),
@@ -71,7 +71,7 @@ struct LogTests {
         )
     }
 
-    @Test("An entry of the journal has the event, the priority of syslog, and each field by a name of its own")
+    @Test("A journal entry has the event, the syslog priority, and each field under its own name")
     func journal() {
         let fields = SystemJournal.fields(self.line(.reloaded, ["policyVersion": "7", "changed": "two\nlines"]))
         #expect(
@@ -84,7 +84,7 @@ struct LogTests {
         #expect(Set(priorities) == ["PRIORITY=3", "PRIORITY=4", "PRIORITY=6", "PRIORITY=7"])
     }
 
-    @Test("A value is cut off before it fills a disk")
+    @Test("A long value is truncated")
     func longValue() {
         let line = self.line(.history, ["trouble": String(repeating: "x", count: 100_000)])
         #expect(line.text.utf8.count < 1200)
@@ -150,7 +150,7 @@ struct LogTests {
         log.close()
     }
 
-    @Test("A loss that is accepted is written before the journal gives anything up")
+    @Test("An accepted loss is logged before the journal discards anything")
     func lossTold() {
         for _ in 0..<20 {
             let sink = Sink()
@@ -247,7 +247,7 @@ struct LogTests {
         }
     }
 
-    @Test("The article lists every event of the code with its level, and no other")
+    @Test("The article has exactly the events of the code with their levels")
     func article() throws {
         let text = try self.articleText()
         let rows = text.split(separator: "\n").filter { $0.hasPrefix("| `") }.map { row in

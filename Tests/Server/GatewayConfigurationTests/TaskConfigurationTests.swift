@@ -68,7 +68,7 @@ struct TaskConfigurationTests {
 
     // MARK: Permitted tasks
 
-    @Test("A topic names what it permits; one that does so alone is known, and has the policy for all")
+    @Test("A topic lists its permitted tasks; a topic with only such a list exists, with the common policy")
     func permitted() throws {
         let text = """
             {policy: {launchInterval: 60}, topics: {"com.a": {tasks: ["com.a.refresh", "com.a.export.*"]},
@@ -85,7 +85,7 @@ struct TaskConfigurationTests {
         #expect(engine.permits("com.a.export.x", topic: "com.a") && !engine.permits("com.a.export.x", topic: "b"))
     }
 
-    @Test("Nothing is permitted by default, everything in development; what is named there holds")
+    @Test("By default nothing is permitted, and in development everything; an explicit list wins")
     func defaults() throws {
         #expect(GatewayConfiguration().engine.permittedTasks == .none)
         var base = GatewayConfiguration()
@@ -98,7 +98,7 @@ struct TaskConfigurationTests {
         #expect(base.limits.submissionsPerCredentialMax == 0 && base.limits.progressPerCredentialMax == 0)
     }
 
-    @Test("The command line names them too, and wins; null takes back what the file says")
+    @Test("The command line may list tasks, too, and wins; null removes the list of the file")
     func settings() throws {
         let text = "{topics: {'com.a': {tasks: ['x']}, 'com.b': {tasks: ['y']}}}"
         let settings = ["topics.com.a.tasks=['z', 'z.*']", "topics.com.b.tasks=null", "topics.d.tasks=['x']"]
@@ -145,7 +145,7 @@ struct TaskConfigurationTests {
         #expect(try Self.faults(text(most + 1)) == [message + "for many"])
     }
 
-    @Test("A reload takes over what is permitted, and shows both lists")
+    @Test("A reload applies the permitted tasks, and shows both lists")
     func permittedReload() throws {
         let none = GatewayConfiguration()
         let one = try Self.load("{topics: {a: {tasks: ['x']}, b: {}}}")

@@ -42,7 +42,7 @@ struct WebhookConfigurationTests {
         #expect(try Self.load().webhooks.isEmpty)
     }
 
-    @Test("The tasks and sessions that it takes are named in the file and on the command line, none by default")
+    @Test("Tasks and sessions of a webhook are set in the file and on the command line; the default is none")
     func patterns() throws {
         let text = "{topics: {t: {webhook: {url: 'https://a.example/', tasks: ['a.b', 'a.*'], sessions: ['s']}}}}"
         let webhook = try #require(try Self.load(text).webhooks["t"])
@@ -77,7 +77,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "A URL that wakes must not go to is refused before anything starts",
+        "A forbidden URL is refused before anything starts",
         arguments: [
             ("", ".url: is missing; write an https URL"),
             ("example.com", ".url: is not a URL of http or https; write an https URL"),
@@ -142,7 +142,7 @@ struct WebhookConfigurationTests {
         #expect(faults == [".url: is not a URL of http or https; write an https URL"])
     }
 
-    @Test("Port 0 is refused with the ports that are taken")
+    @Test("Port 0 is refused with the accepted ports")
     func portZero() throws {
         let secret = try Secret("0123456789abcdef", mode: 0o600)
         let faults = try Self.faults("{url: 'https://example.com:0/', secretFile: '\(secret.path)'}")
@@ -150,7 +150,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "An address is judged by where it leads, however it is written",
+        "An address is judged by its destination, in every notation",
         arguments: [
             "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "%31%32%37.0.0.1", "0300.0250.0.01", "10.1", "[::1]",
             "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[fe80::1%25eth0]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0",
@@ -164,7 +164,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "Names that DNS can have are taken",
+        "Valid DNS names are accepted",
         arguments: [
             "example.com", "EXAMPLE.com.", "xn--mnchen-3ya.example", "a_b.example", "1and1.example", "3com", "a-b.c0x1",
             String(repeating: "a", count: 63) + ".example", "8.8.8.8", "[2606:4700::1111]", "example.com:65535",
@@ -176,7 +176,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "Private addresses are taken where they are allowed, and cleartext on this machine alone",
+        "Private addresses are accepted if they are allowed, and cleartext only on this machine",
         arguments: [
             ("https://10.0.0.1/", true), ("https://localhost/", true), ("http://127.0.0.1:80/", true),
             ("http://localhost/", true), ("http://[::1]/", true), ("http://10.0.0.1/", false),

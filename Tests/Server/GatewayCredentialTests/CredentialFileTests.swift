@@ -52,7 +52,7 @@ final class CredentialFileTests {
         #expect(try self.text("token.key") == before)
     }
 
-    @Test("The history's key is made once, when it is saved, for its owner alone, and each folder has its own")
+    @Test("The history's key is created once, when it is saved, for its owner only, and differs for each folder")
     func historyKey() throws {
         let path = "\(self.folder)/history.key"
         let drawn = try HistoryKey.prepare(in: self.folder)
@@ -93,7 +93,7 @@ final class CredentialFileTests {
         #expect(try self.text("history.key") == "0123\n")
     }
 
-    @Test("A folder, a pipe or a link to nothing in the place of a secret is named for what it is", arguments: 0..<3)
+    @Test("A folder, a pipe or a dangling link in place of a secret is named in the error", arguments: 0..<3)
     func noFile(kind: Int) throws {
         let path = "\(self.folder)/history.key"
         switch kind {
@@ -105,7 +105,7 @@ final class CredentialFileTests {
         #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains(words) }
     }
 
-    @Test("A revocation is one line, however often it is made, and follows one that was cut short")
+    @Test("A repeated revocation is one line, and a revocation may follow a truncated line")
     func revocations() throws {
         let ids = (0..<3).map { String(repeating: "\($0)", count: 32) }
         try RevokedTokens.add(ids[0], in: self.folder)
@@ -125,7 +125,7 @@ final class CredentialFileTests {
 
 @Suite("Changes that have settled")
 struct SettledChangeTests {
-    @Test("A change is taken at the second look that finds it, once")
+    @Test("A change is accepted once, at the second look that finds it")
     func settled() {
         var change = SettledChange(1)
         let taken = [1, 2, 2, 2, 3, 3, 3].map { change.looked($0) }
@@ -180,7 +180,7 @@ struct BearerTokenTests {
         #expect(BearerToken(text: try token.text(signedWith: try self.key(1)), signedWith: try self.key(2)) == nil)
     }
 
-    @Test("No character of a token can be another, be missing, or come twice")
+    @Test("A token with a changed, missing or repeated character is invalid")
     func mutations() throws {
         let key = try self.key(1)
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The order of the engine's output", .timeLimit(.minutes(15)))
 struct CommitOrderTests {
-    @Test("A question asked during a sync answers what is durable when the answer leaves")
+    @Test("A question during a sync is answered with the durable state at the time of the answer")
     func question() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -54,7 +54,7 @@ struct EffectOrderTests {
 
 @Suite("After a failed commit", .timeLimit(.minutes(15)))
 struct FailedCommitTests {
-    @Test("A loop that steps the engine leaves it to the engine's thread to read back what is durable")
+    @Test("A loop that steps the engine leaves reading the durable state to the engine's thread")
     func loopSteps() throws {
         let store = SimulatedStore()
         // The first operations are a load, a beginning and the commit of the start.
@@ -88,7 +88,7 @@ struct FailedCommitTests {
         rig.stop()
     }
 
-    @Test("A lone push whose commit fails is refused, though nothing else happens", arguments: [4, 5])
+    @Test("A single push whose commit fails is refused, even without other events", arguments: [4, 5])
     func loneFailure(operation: Int) throws {
         let store = SimulatedStore()
         store.failOperation(operation)

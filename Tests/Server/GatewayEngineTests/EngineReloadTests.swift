@@ -7,7 +7,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The engine under another configuration", .timeLimit(.minutes(15)))
+@Suite("The engine with a changed configuration", .timeLimit(.minutes(15)))
 struct EngineReloadTests {
     private final class Versions: Sendable {
         let numbers = Mutex<[UInt32]>([])
@@ -45,7 +45,7 @@ struct EngineReloadTests {
         #expect(answers.map(\.status) == [200, 400])
     }
 
-    @Test("A device that waits by the old policy is launched by the new one, and its launch says by which")
+    @Test("A device that waits at a reload is launched by the new policy, and its launch names the version")
     func waiting() throws {
         let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
         let world = EngineWorld(clock, seed: 1)
@@ -73,7 +73,7 @@ struct EngineReloadTests {
         #expect(launches.map { $0["policyVersion"] as? Int } == [2, 1])
     }
 
-    @Test("The number outlives a restart, and the next start with another policy has the next one")
+    @Test("The policy number survives a restart, and the next start with another policy increases it")
     func restart() throws {
         let store = SimulatedStore()
         let other = EngineRig.open([(.launchInterval, 60)])

@@ -7,7 +7,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("An engine starts on what another one stored", .timeLimit(.minutes(15)))
+@Suite("An engine starts on the data of a previous one", .timeLimit(.minutes(15)))
 struct EngineRestartTests {
     @Test("Counters, their start time, and refused pushes by reason and topic survive a restart")
     func counters() throws {
@@ -52,7 +52,7 @@ struct EngineRestartTests {
         #expect(next.wakes[0].string("collapseID") == "caf\u{FFFD}")
     }
 
-    @Test("A wake in flight is lost, its attempt taken back, and that is durable before anything is answered")
+    @Test("A wake in flight is lost without counting its attempt, and that is durable before anything is answered")
     func lostWake() throws {
         let rig = try GatewayEngineRig()
         try rig.ask(1) { $0.subscribe(1) }
@@ -87,7 +87,7 @@ struct EngineRestartTests {
         #expect(try third.lastWake() != wake)
     }
 
-    @Test("A store that is read or written in vain ends the start with its cause", arguments: 0...3)
+    @Test("A store that cannot be read or written ends the start with its cause", arguments: 0...3)
     func startFails(operation: Int) {
         let store = SimulatedStore()
         store.failOperation(operation)

@@ -146,7 +146,7 @@ struct EngineStateTests {
     }
 
     @Test(
-        "Each request has one answer in each state, and during a commit none before its end",
+        "Each request gets one answer in each state, and none before the end of a running commit",
         arguments: State.allCases,
         Request.allCases
     )
@@ -169,7 +169,7 @@ struct EngineStateTests {
         rig.stop()
         #expect(rig.answerCount(100) == 1)
         #expect(rig.store.misuses.isEmpty, "\(rig.store.misuses)")
-        if state.hasFailed { #expect(rig.store.commits == commits, "nothing is committed any more") }
+        if state.hasFailed { #expect(rig.store.commits == commits, "there are no more commits") }
     }
 
     // MARK: Commands

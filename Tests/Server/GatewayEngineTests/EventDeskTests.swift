@@ -100,7 +100,7 @@ struct EventDeskTests {
         #expect(desk.readerCame())
     }
 
-    @Test("A filter takes what it names alone, and every one all that it says of how something went")
+    @Test("A filter passes only matching events, with every value of their outcome")
     func filter() {
         var event = LiveEvent(at: 1, .result, topic: "a")
         event.device = "00ff"
@@ -200,7 +200,7 @@ struct EventFollowerTests {
         #expect(told + missed == 501 && missed >= 500 - 16)
     }
 
-    @Test("The end does not wait for a listener that takes nothing")
+    @Test("The end does not wait for a listener that accepts nothing")
     func ending() throws {
         let (desk, listener) = (EventDesk(), Listener())
         listener.close()

@@ -8,7 +8,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The log of what happened to a device", .timeLimit(.minutes(15)))
+@Suite("The log of a device's events", .timeLimit(.minutes(15)))
 struct EventLogTests {
     private static let number = HistoryEvent.device(of: EngineRig.token(1), EngineRig.historyKey)
 
@@ -159,7 +159,7 @@ struct EventLogTests {
 
 @Suite("The delivery log of a push", .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
-    @Test("A push that is launched and answered is completed, step by step, at once after its 200")
+    @Test("A launched and answered push is completed step by step, visible right after its 200")
     func completed() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -198,7 +198,7 @@ struct DeliveryLogTests {
         #expect(newer.steps == [["received", "coalesced", ""], ["absorbed", "", GatewayEngineRig.apnsID(1)]])
     }
 
-    @Test("A push that fails while another waits is coalesced into that one")
+    @Test("A push that fails while another is pending is coalesced into that one")
     func failed() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

@@ -127,7 +127,7 @@ struct HistoryFeedTests {
         #expect(rig.feed.takeDropped() == 0)
     }
 
-    @Test("The journal lets go of events that are durable in the history, and of no others")
+    @Test("The journal drops only events that are durable in the history")
     func held() throws {
         let rig = try Rig(Folder())
         rig.feed.take(try rig.commit(5, device: 1))
@@ -137,7 +137,7 @@ struct HistoryFeedTests {
         #expect(rig.retention.durableSequence == 1)
         let waiting = try rig.commit(5, device: 2)
         rig.feed.sync()
-        #expect(rig.retention.durableSequence == 1, "what the history was not given stays")
+        #expect(rig.retention.durableSequence == 1, "records that the history lacks stay")
         rig.feed.take(waiting)
         rig.feed.flush()
         rig.feed.sync()
@@ -248,7 +248,7 @@ struct EventRecoveryTests {
         #expect(first.faults == [])
     }
 
-    @Test("A history that is older than what the journal keeps lacks records, which are counted, with since when")
+    @Test("A history older than the journal's records lacks events, which are counted, with the time since when")
     func older() throws {
         let recovery = try Self.recovery([6, 7])
         recovery.compare(with: Self.found(2))
@@ -306,7 +306,7 @@ struct EventRecoveryTests {
         #expect(former.takeRecords() == [])
     }
 
-    @Test("Events that were numbered under another key are lost, and counted")
+    @Test("Events numbered under another key are lost, and counted")
     func otherKey() throws {
         let recovery = try Self.recovery([5], foreign: [3, 4])
         recovery.compare(with: Self.found(2))
@@ -356,7 +356,7 @@ struct EventRecoveryTests {
 
 @Suite("Events that the engine sends to the history", .timeLimit(.minutes(15)))
 struct EngineHistoryTests {
-    @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
+    @Test("An explanation shows a push right after its 200, the newest first")
     func recent() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -385,7 +385,7 @@ struct EngineHistoryTests {
         #expect(try rig.ask(7) { $0.explain(7, other) }.recent.map { $0[0] } == ["push", "registered"])
     }
 
-    @Test("At most 32 things are shown")
+    @Test("At most 32 events are shown")
     func count() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

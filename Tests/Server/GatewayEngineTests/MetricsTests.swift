@@ -29,7 +29,7 @@ struct MetricsTests {
         #expect(Set(Metric.all.map(\.name)).count == Metric.all.count)
     }
 
-    @Test("Counters and gauges say what the statistics say, and every push is accounted for")
+    @Test("Counters and gauges agree with the statistics, and every push is accounted for")
     func counts() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -101,7 +101,7 @@ struct MetricsTests {
         #expect(reading["wakegate_oldest_due_age_seconds"] == 0)
     }
 
-    @Test("Topics that the configuration names have their own series, and all others one together")
+    @Test("Configured topics have their own series, and all others share one")
     func topics() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -142,7 +142,7 @@ struct MetricsTests {
         #expect(atMostTwo == reading["wakegate_commit_batch_pushes_count"])
     }
 
-    @Test("After a failed commit metrics say so, and count what was durable")
+    @Test("After a failed commit metrics report it, and count the durable state")
     func storeFailed() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -155,7 +155,7 @@ struct MetricsTests {
         #expect(reading["wakegate_pushes_accepted_total"] == 1)
     }
 
-    @Test("No device token and no apns-id is in it")
+    @Test("Metrics contain no device token and no apns-id")
     func secrets() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -237,7 +237,7 @@ struct TaskMetricsTests {
     }
 }
 
-@Suite("Samples and bounds of an engine", .timeLimit(.minutes(15)))
+@Suite("Samples and limits of an engine", .timeLimit(.minutes(15)))
 struct SamplesAndLimitsTests {
     @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
@@ -270,7 +270,7 @@ struct SamplesAndLimitsTests {
         #expect(full.dispatcher.timesStreamWasFull == 1)
         rig.limits.take(from: full.dispatcher)
         let met = rig.limits.met(full.dispatcher).first { $0.name == "wakeBytesPerStreamMax" }
-        #expect(met?.count == 2, "what is gone, and what counts on")
+        #expect(met?.count == 2, "counts of the former and the present dispatcher")
         #expect(rig.limits.all(rig.dispatcher).count > 8)
     }
 }
@@ -316,7 +316,7 @@ struct SampleHistoryTests {
         #expect(try self.seconds(history, every: 10) == [0, 10])
     }
 
-    @Test("A sample has what charts show of tasks, by kind and by hold, in the order of the fields")
+    @Test("A sample has the values of charts for tasks, by kind and by hold, in the order of the fields")
     func tasks() throws {
         var books = Books()
         books.requests.waiting[.processing] = 3

@@ -70,7 +70,7 @@ struct PushReasoningTests {
         ]
     }
 
-    @Test("Each hold is named with its end, while a push waits and before one comes", arguments: Condition.all)
+    @Test("Each hold is named with its end, for a pending push and for a future one", arguments: Condition.all)
     func holds(condition: Condition) {
         let rig = self.rig([(.criticalBattery, 0.05)])
         rig.conditions(1, condition.change)
@@ -109,7 +109,7 @@ struct PushReasoningTests {
         #expect(why.hasSuffix("are 60\(noWorker)"), "\(why)")
     }
 
-    @Test("A push of priority 1 says that it never wakes a device, and what holds it besides")
+    @Test("A push of priority 1 is explained as never waking a device, with its holds")
     func passive() {
         let rig = self.rig()
         rig.push(1, .passive)
@@ -166,7 +166,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "Nothing is pending, and the next push may launch at once.")
     }
 
-    @Test("A webhook that takes no wake says so of a push that would come")
+    @Test("A webhook without a free slot is named as the reason")
     func webhook() {
         let rig = self.rig(hasWorker: false)
         rig.subscribe(1)

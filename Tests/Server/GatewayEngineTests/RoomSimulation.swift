@@ -325,7 +325,7 @@ extension RoomSimulation {
             self.wrong("\(when) statistics are \(told)")
             return nil
         }
-        if !books.balance || !holds(books) { self.wrong("\(when) the books are \(books)") }
+        if !books.balance || !holds(books) { self.wrong("\(when) the counters are \(books)") }
         if books.accepted < self.clients.accepted.count {
             self.wrong("\(when) \(books.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200")
         }
@@ -366,7 +366,7 @@ extension RoomSimulation {
         }
         let counted = ["completed": books.completed, "coalesced": books.coalesced, "discarded": books.discarded]
         if self.fault == nil, ends != counted.filter({ $0.value > 0 }) {
-            self.wrong("the ways end as \(ends), and the books say \(counted)")
+            self.wrong("the pushes end as \(ends), and the counters are \(counted)")
         }
         self.coverage.note(.wayTold, Int(ends.values.reduce(0, +)))
     }
@@ -394,10 +394,10 @@ struct RoomSimulationTests {
             coverage.add(simulation.coverage)
         }
         guard Self.replayed == nil else { return }
-        #expect(coverage.missing.isEmpty, "what never happened proves nothing")
+        #expect(coverage.missing.isEmpty, "cases that never happened prove nothing")
     }
 
-    @Test("Where nothing fails, nothing is lost but by a death")
+    @Test("Without failures, only a death loses anything")
     func quiet() {
         for seed in 1...(6 as UInt64) {
             let simulation = RoomSimulation(seed: seed, on: MemoryMedium(), faultsEvery: 0)

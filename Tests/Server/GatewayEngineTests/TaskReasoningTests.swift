@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Why a task waits, and what answers show of it", .timeLimit(.minutes(15)))
+@Suite("Why a task waits, and how answers show it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
     /// Returns a rig with a registered device, on which every task is permitted.
     private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeskRig {
@@ -236,7 +236,7 @@ struct TaskReasoningTests {
         let isTaken: Bool
     }
 
-    @Test("Each kind shows what it was submitted with")
+    @Test("Each kind shows its submitted values")
     func members() throws {
         let rig = try self.rig()
         rig.perform {

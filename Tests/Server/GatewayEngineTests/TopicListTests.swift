@@ -60,7 +60,7 @@ struct StreamNamesTests {
         #expect(Self.names.stream(name) == stream)
     }
 
-    @Test("With another key, the name is another one")
+    @Test("Another key yields another name")
     func otherKey() {
         let others = StreamNames(key: HashKey((1, 3)))
         for stream in Self.streams {

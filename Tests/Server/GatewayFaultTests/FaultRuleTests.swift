@@ -25,7 +25,7 @@ struct FaultRuleReaderTests {
         return try #require(read.rules.first).effect
     }
 
-    @Test("Everything that a rule may say is taken")
+    @Test("Every valid rule is accepted")
     func whole() throws {
         let token = String(repeating: "aB", count: 16)
         let read = try self.read(
@@ -261,7 +261,7 @@ struct FaultRuleReaderTests {
     private static let noTopic =
         "when.topic: is an empty list; write a topic such as \"com.example.app\", or a list of them"
 
-    @Test("Every fault of a file is named, with the rule it is in")
+    @Test("Every fault of a file is named, with its rule")
     func file() {
         func faults(_ text: String) -> [String] {
             do throws(ConfigurationError) {
@@ -288,7 +288,7 @@ struct FaultRuleReaderTests {
 
 @Suite("Delayed items of fault rules")
 struct FaultAgendaTests {
-    @Test("Items come when they are due, the earliest first, those of one moment as they came")
+    @Test("Items are delivered when they are due, earliest first, and in order of addition at the same time")
     func order() {
         var agenda = FaultAgenda<Int>()
         #expect(agenda.nextDueAt == nil)

@@ -3,9 +3,9 @@ import Gateway
 import Testing
 import Wire
 
-@Suite("Asking providers for proof")
+@Suite("Verifying provider tokens")
 struct ProviderGateTests {
-    @Test("A token that a known key signed for its team is taken, time and again, on any connection")
+    @Test("A token signed by a known key for its team is accepted repeatedly, on any connection")
     func good() throws {
         let fixture = try ProviderFixture()
         let token = try fixture.authorization()
@@ -14,7 +14,7 @@ struct ProviderGateTests {
         }
     }
 
-    @Test("Without a token it is MissingProviderToken, and the connection stays good")
+    @Test("A push without a token is MissingProviderToken, and its connection stays usable")
     func missing() throws {
         let fixture = try ProviderFixture()
         for value in [nil, "", "bearer", "basic x"] as [String?] {
@@ -92,7 +92,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(token, connection: 2, after: 3601) == .expiredProviderToken)
     }
 
-    @Test("A connection may change its token once, and again after 20 minutes; others are not concerned")
+    @Test("A connection may change its token once, and again after 20 minutes; other connections are not affected")
     func updates() throws {
         let fixture = try ProviderFixture()
         let tokens = try (0..<4).map { try fixture.authorization(age: Int64($0)) }
@@ -126,7 +126,7 @@ struct ProviderGateTests {
         #expect(try refusal("K3", "T2", 3) == nil)
     }
 
-    @Test("A removed key is refused at once, on a connection that used it and on others; its return is noticed")
+    @Test("A removed key is refused immediately, on every connection, and its return is noticed")
     func removed() throws {
         let fixture = try ProviderFixture([("K1", ProviderFixture.team, []), ("K2", ProviderFixture.team, [])])
         let tokens = try ["K1", "K2"].map { try fixture.authorization($0) }
@@ -145,7 +145,7 @@ struct ProviderGateTests {
     }
 
     @Test(
-        "A key that is good in one environment is refused where the gateway stands for the other",
+        "A key for one environment is refused by a gateway of the other environment",
         arguments: APNSEnvironment.allCases + [nil],
         APNSEnvironment.allCases + [nil]
     )
@@ -162,7 +162,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(try fixture.authorization(age: 3601), connection: 2) == .expiredProviderToken)
     }
 
-    @Test("Past the most tokens kept, old and new ones are still taken")
+    @Test("Beyond the maximum number of kept tokens, old and new ones are still accepted")
     func many() throws {
         let fixture = try ProviderFixture()
         let first = try fixture.authorization()
@@ -205,9 +205,9 @@ struct ProviderGateTests {
 }
 
 /// Verifications are counted, because their duration is too variable for a test.
-@Suite("Tokens that are no good cost one verification")
+@Suite("Invalid tokens cost one verification")
 struct RefusedTokenTests {
-    @Test("A bad token that is shown a thousand times is verified once a connection")
+    @Test("An invalid token that is shown a thousand times is verified once per connection")
     func hammered() throws {
         let fixture = try ProviderFixture()
         let bad = try fixture.authorization(signer: "\(fixture.folder)/ca.key")
@@ -221,7 +221,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == 3)
     }
 
-    @Test("A good token among bad ones is taken, and each is verified once")
+    @Test("A valid token among invalid ones is accepted, and each is verified once")
     func alternating() throws {
         let fixture = try ProviderFixture()
         let good = try fixture.authorization()
@@ -233,7 +233,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == 5)
     }
 
-    @Test("Ever new bad tokens are verified thirty-two times, and then once a second; good ones are still taken")
+    @Test("New invalid tokens are verified thirty-two times, and then once a second; valid ones are still accepted")
     func bounded() throws {
         let fixture = try ProviderFixture()
         let bad = try (0..<200).map { try fixture.authorization("X\($0)") }
@@ -252,13 +252,13 @@ struct RefusedTokenTests {
         }
         #expect(fixture.gate.verificationCount == 1 + 33)
         let other = try fixture.authorization(age: 5)
-        #expect(fixture.refusal(other, after: 1) == .tooManyProviderTokenUpdates, "not verified, so perhaps good")
+        #expect(fixture.refusal(other, after: 1) == .tooManyProviderTokenUpdates, "not verified, so possibly valid")
         #expect(fixture.refusal(other, after: 2) == nil)
         #expect(fixture.gate.verificationCount == 1 + 34)
         #expect(fixture.refusal(bad[0], connection: 3) == .invalidProviderToken)
     }
 
-    @Test("A token of a key that is not known yet is taken once the key is, on the same connection")
+    @Test("A token of an unknown key is accepted once the key is known, on the same connection")
     func keyAdded() throws {
         let fixture = try ProviderFixture()
         let tokens = try (0..<40).map { try fixture.authorization("K2", age: $0) }

@@ -13,7 +13,7 @@ struct ProviderKeyFileTests {
     }
 
     @Test(
-        "A key may push to its topics, to the same app's for another push type, and to nothing that looks alike",
+        "A key may push to its topics and to the same app's topics for other push types, but not to similar names",
         arguments: [
             ("a.b", true), ("a.b.voip", true), ("a.b.push-type.liveactivity", true), ("c", true), ("c.voip-ptt", true),
             ("a", false), ("a.bc", false), ("a.b.c", false), ("a.b.", false), ("A.B", false), ("a.b.voip.x", false),
@@ -75,7 +75,7 @@ struct ProviderKeyFileTests {
         }
     }
 
-    @Test("A file that cannot be used is named, and the others are read")
+    @Test("An unusable file is named, and the others are read")
     func faults() throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -140,7 +140,7 @@ struct KeptKeysTests {
         #expect(last.keys.map(\.keyID) == ["B"])
     }
 
-    @Test("A key whose file is gone is not good, and neither is one that never was")
+    @Test("A key whose file was removed, or never was valid, is invalid")
     func gone() throws {
         var kept = KeptKeys()
         _ = kept.read(try self.folder.read(), now: 0)

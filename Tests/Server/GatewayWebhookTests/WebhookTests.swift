@@ -19,13 +19,13 @@ struct WebhookVerdictTests {
         return WebhookVerdict(.success(response), of: kind)
     }
 
-    @Test("A result is taken from the body of a 200", arguments: FetchResult.allCases)
+    @Test("A result is read from the body of a 200", arguments: FetchResult.allCases)
     func result(result: FetchResult) {
         #expect(Self.verdict(200, "{\"result\":\"\(result.rawValue)\"}") == .result(.push(result)))
         #expect(Self.verdict(200, " {\"a\": [1], \"result\" : \"\(result.rawValue)\"}\n") == .result(.push(result)))
     }
 
-    @Test("204 is new data, and 202 a promise")
+    @Test("204 means new data, and 202 a later result")
     func short() {
         #expect(Self.verdict(204) == .result(.push(.newData)))
         #expect(Self.verdict(202) == .accepted)
@@ -68,7 +68,7 @@ struct WebhookVerdictTests {
     }
 
     @Test(
-        "Every other status is refused, redirects with a remedy",
+        "Every other status is refused, and redirects with a remedy",
         arguments: [201, 206, 400, 404, 410, 429, 500, 503]
     )
     func refused(status: Int) {
@@ -77,7 +77,7 @@ struct WebhookVerdictTests {
         #expect(Self.verdict(302) == .refused(cause: redirect))
     }
 
-    @Test("A webhook that asks for rest has not taken the wake", arguments: [429, 503])
+    @Test("A webhook that asks for a pause has not accepted the wake", arguments: [429, 503])
     func rest(status: Int) {
         let cause = "it answered \(status) and asked for 7 s of rest"
         #expect(Self.verdict(status, retryAfter: 7) == .undelivered(cause: cause, retryAfter: 7000))
@@ -110,7 +110,7 @@ struct WebhookVerdictTests {
         #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
     }
 
-    @Test("The signature is what RFC 4231 and any other implementation make of time and body")
+    @Test("The signature of time and body agrees with RFC 4231")
     func signature() throws {
         // openssl dgst -sha256 -hmac 0123456789abcdef
         let signature = try WebhookSignature.make(
@@ -206,7 +206,7 @@ struct WebhookBreakerTests {
         }
     }
 
-    @Test("Failures in a row begin a rest, and a success between them starts the count again")
+    @Test("Consecutive failures start a rest, and a success in between restarts the count")
     func opens() {
         var rig = Rig()
         for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
@@ -222,7 +222,7 @@ struct WebhookBreakerTests {
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax)
     }
 
-    @Test("A probe that succeeds closes it, as if nothing had been")
+    @Test("A successful probe closes the breaker completely")
     func recovers() throws {
         var rig = Rig()
         rig.open()
@@ -238,7 +238,7 @@ struct WebhookBreakerTests {
         #expect(until - rig.now <= WebhookBreaker.firstRest)
     }
 
-    @Test("Each rest that did not help doubles the next, to a bound, and is spread over its upper half")
+    @Test("Each unsuccessful rest doubles the next, up to a limit, and is randomized over its upper half")
     func backsOff() throws {
         var rig = Rig()
         rig.open()
@@ -272,7 +272,7 @@ struct WebhookBreakerTests {
         #expect(rig.fail(round: before) == .nothing && rig.breaker.failures == 0)
     }
 
-    @Test("A webhook that asks for rest gets it at once, within bounds, and longer when it asks for longer")
+    @Test("A webhook that asks for a rest gets it immediately, within limits")
     func retryAfter() throws {
         var rig = Rig()
         #expect(rig.fail(retryAfter: 30_000) == .rest(until: 30_000))

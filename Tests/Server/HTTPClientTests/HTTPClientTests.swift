@@ -37,7 +37,7 @@ struct HTTPClientTests {
         #expect(echo.headers["expect"] == nil)
     }
 
-    @Test("An answer that is an error is an answer")
+    @Test("An error status is an answer, not a failure")
     func status() throws {
         let server = try ScriptedServer()
         let response = try HTTPClient().perform(HTTPRequest("GET", server.url("/teapot")))
@@ -45,7 +45,7 @@ struct HTTPClientTests {
         #expect(!response.isSuccess)
     }
 
-    @Test("A streaming answer comes as head, bytes and end, in this order")
+    @Test("A streaming answer consists of head, bytes and end, in this order")
     func streaming() throws {
         let server = try ScriptedServer()
         let client = try HTTPClient()
@@ -72,7 +72,7 @@ struct HTTPClientTests {
         #expect(text == "data: a\n\ndata: b\n\n")
     }
 
-    @Test("Many requests run at once and each gets its own answer")
+    @Test("Many concurrent requests each get their own answer")
     func many() throws {
         let server = try ScriptedServer()
         let client = try HTTPClient()
@@ -153,7 +153,7 @@ struct HTTPClientTests {
         #expect(ContinuousClock.now - start < .seconds(25))
     }
 
-    @Test("A name that stands for a private address is refused before anything is sent, however it got its address")
+    @Test("A name that resolves to a private address is refused before anything is sent")
     func refusedAddress() throws {
         let server = try ScriptedServer()
         var settings = HTTPClientSettings()
@@ -175,7 +175,7 @@ struct HTTPClientTests {
         #expect(try client.perform(request).status == 200)
     }
 
-    @Test("A connection that another request made is judged again before it is used")
+    @Test("The address of a reused connection is checked again")
     func refusedConnection() throws {
         let server = try ScriptedServer()
         let client = try HTTPClient()
@@ -207,7 +207,7 @@ struct HTTPClientTests {
     }
 
     @Test(
-        "A rest that a server asks for is read in both forms, and one that is over is a rest of 0 seconds",
+        "retry-after is read in both forms, and a past time counts as 0 seconds",
         arguments: [
             (["7"], 7), (["0"], 0), (["99999999999999999999"], .max), (["-1"], nil), (["1.5"], nil), ([""], nil),
             (["soon"], nil), ([], nil), (["Fri, 27 Nov 2026 08:00:30 GMT"], 30), (["Fri, 27 Nov 2026 07:00:00 GMT"], 0),
@@ -234,7 +234,7 @@ struct HTTPClientTests {
     }
 }
 
-@Suite("Bodies that go to and come from files", .serialized, .timeLimit(.minutes(15)))
+@Suite("Request and response bodies in files", .serialized, .timeLimit(.minutes(15)))
 struct HTTPBodyTests {
     /// Records the bytes it receives.
     private final class Sink: HTTPBodySink {
@@ -297,7 +297,7 @@ struct HTTPBodyTests {
         #expect(sink.noted.withLock { $0.statuses } == [200] && sink.noted.withLock { $0.bytes } == 100_000)
     }
 
-    @Test("A sink that takes no more ends the exchange", arguments: [(10, true), (Int.max, false)])
+    @Test("A sink that refuses bytes ends the exchange", arguments: [(10, true), (Int.max, false)])
     func refused(_ bytesMax: Int, _ takesHead: Bool) throws {
         let server = try ScriptedServer()
         let sink = Sink(bytesMax: bytesMax, takesHead: takesHead)
@@ -306,7 +306,7 @@ struct HTTPBodyTests {
         #expect(sink.noted.withLock { $0.bytes } < 100_000)
     }
 
-    @Test("A server that is silent for longer than it may is left")
+    @Test("A server that is silent for too long is given up")
     func silence() throws {
         let server = try ScriptedServer()
         var request = Self.request("/silent", server, Sink())

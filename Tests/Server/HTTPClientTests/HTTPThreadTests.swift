@@ -19,7 +19,7 @@ struct HTTPThreadTests {
         for number in 0..<30 { #expect(texts[number]?.contains("\"path\": \"/\(number)\"") == true) }
     }
 
-    @Test("A task that is cancelled waits no longer, for an answer or for a moment")
+    @Test("A cancelled task stops waiting, for an answer or for a time")
     func cancelled() async throws {
         let server = try ScriptedServer()
         let thread = try HTTPThread.shared()
@@ -67,7 +67,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("An agent is called when a descriptor that it watches is readable, and no more once it watches none")
+    @Test("An agent is called when its watched descriptor is readable, and no longer when it watches none")
     func descriptors() async throws {
         let thread = try HTTPThread.shared()
         let (calls, called) = AsyncStream<Void>.makeStream()
@@ -104,7 +104,7 @@ struct HTTPThreadTests {
         }
     }
 
-    @Test("An agent that wants to write is called when there is room, and not before")
+    @Test("An agent that wants to write is called when the descriptor is writable, and not before")
     func writable() async throws {
         let thread = try HTTPThread.shared()
         let (counts, written) = AsyncStream<Int>.makeStream()
@@ -121,7 +121,7 @@ struct HTTPThreadTests {
     }
 }
 
-@Suite("Moments of many things")
+@Suite("Times of many items")
 struct MomentHeapTests {
     @Test("The earliest time is always first, whatever changes", arguments: 0..<20)
     func order(seed: UInt64) {

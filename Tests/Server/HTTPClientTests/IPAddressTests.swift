@@ -49,7 +49,7 @@ struct IPAddressTests {
     }
 
     @Test(
-        "Every way of writing an address is read as the system reads it",
+        "Every notation of an address is read as the system reads it",
         arguments: [
             ("2130706433", "127.0.0.1"), ("0x7f.1", "127.0.0.1"), ("0177.0.0.1", "127.0.0.1"),
             ("10.1", "10.0.0.1"), ("[::1]", "::1"), ("::FFFF:127.0.0.1", "::ffff:127.0.0.1"),
@@ -69,7 +69,7 @@ struct IPAddressTests {
         }
     }
 
-    @Test("A reach admits its own scopes alone", arguments: AddressScope.allCases)
+    @Test("A reach admits only its own scopes", arguments: AddressScope.allCases)
     func reach(scope: AddressScope) {
         #expect(AddressReach.anywhere.admits(scope))
         #expect(AddressReach.global.admits(scope) == (scope == .global))

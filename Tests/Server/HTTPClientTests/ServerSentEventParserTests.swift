@@ -81,7 +81,7 @@ struct ServerSentEventParserTests {
     }
 
     @Test(
-        "A success has events, and another answer a body, of which 64 KiB are kept",
+        "A success has events, and any other answer has a body, truncated to 64 KiB",
         arguments: [200, 202, 203, 299]
     )
     func answers(status: Int) throws {

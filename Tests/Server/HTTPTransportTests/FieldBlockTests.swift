@@ -42,7 +42,7 @@ struct FieldBlockTests {
         }
     }
 
-    @Test("A list is kept up to its limit, and given up at four times that, whether anybody keeps it or not")
+    @Test("A field list is kept up to its limit, and abandoned at four times the limit, kept or not")
     func listBytes() throws {
         let slot = try #require(self.pool.take(number: 1, now: 0))
         for kept in [slot, nil] {
@@ -69,7 +69,7 @@ struct FieldBlockTests {
     }
 }
 
-@Suite("The fields that come with every request of a connection")
+@Suite("The common fields of a connection's requests")
 struct RepeatedFieldsTests {
     private typealias Field = LibraryDeflater.Field
 
@@ -251,7 +251,7 @@ struct FieldRulesTests {
         #expect(!self.admits([], []))
     }
 
-    @Test("An authority has the signs of RFC 3986, a scheme begins with a letter")
+    @Test("An authority has the characters of RFC 3986, and a scheme begins with a letter")
     func authorities() {
         for text in ["", "h", "example.com:2197", "[::1]:2197", "a_b", "user@h", "%41"] {
             #expect(self.admits([UInt8](":authority".utf8), [UInt8](text.utf8)), "\(text)")

@@ -48,7 +48,7 @@ struct FrameCutterTests {
     private static let settings = Peer.preface + Peer.frame(4, [])
     private static let data = Peer.frame(0, flags: 1, stream: 1, [1, 2, 3])
 
-    @Test("Wherever the bytes are parted, the parts are the same", arguments: 1...60)
+    @Test("The parts do not depend on how the bytes are divided", arguments: 1...60)
     func pieces(pieceBytes: Int) {
         let bytes =
             Self.settings + Peer.frame(1, flags: 0x04, stream: 1, [0x82, 0x84]) + Self.data
@@ -188,7 +188,7 @@ struct FrameCutterTests {
         #expect(Self.parts(bytes, pieceBytes: 100) == expected)
     }
 
-    @Test("A frame as long as frames may be is cut")
+    @Test("A frame of the maximum length is cut")
     func longest() {
         let block = [UInt8](repeating: 0x82, count: 100)
         let bytes = Self.settings + Peer.frame(1, flags: 0x04, stream: 1, block)
@@ -262,7 +262,7 @@ struct AnswerHeadTests {
 struct SharedFrameBufferTests {
     private typealias Peer = ScriptedPeer
 
-    @Test("Sessions that send a frame each in turn send what they would send alone")
+    @Test("Sessions that alternate frames send the same bytes as alone")
     func interleaved() {
         let first = SessionFixture()
         let fixtures = [first, SessionFixture(beside: first), SessionFixture(beside: first)]
@@ -303,7 +303,7 @@ struct SharedFrameBufferTests {
         }
     }
 
-    @Test("A session that ends leaves the buffer to the others")
+    @Test("A session that ends leaves the buffer to the other sessions")
     func ended() {
         let first = SessionFixture()
         do {

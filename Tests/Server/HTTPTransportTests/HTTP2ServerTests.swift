@@ -4,7 +4,7 @@ import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2ServerTests {
-    @Test("The settings of APNs come first, before any request", arguments: [1000, 4])
+    @Test("The settings of APNs are sent first, before any request", arguments: [1000, 4])
     func settings(streamsMax: Int) throws {
         var limits = TransportLimits()
         limits.streamsPerConnectionMax = streamsMax
@@ -31,7 +31,7 @@ struct HTTP2ServerTests {
         #expect(data.payload == [1, 2, 3])
     }
 
-    @Test("A body of exactly its limit is taken")
+    @Test("A body of exactly its limit is accepted")
     func bodyAtLimit() throws {
         let server = try TestServer()
         let peer = try server.peer()
@@ -53,7 +53,7 @@ struct HTTP2ServerTests {
         }
     }
 
-    @Test("A connection that is gone closes its streams, then itself")
+    @Test("A closed connection closes its streams, then itself")
     func disconnect() async throws {
         let server = try TestServer()
         let peer = try server.peer()
@@ -64,7 +64,7 @@ struct HTTP2ServerTests {
         await server.log.wait(for: "connection closed")
     }
 
-    @Test("A wake from another thread reaches the handler")
+    @Test("A wakeup from another thread reaches the handler")
     func wake() async throws {
         let server = try TestServer(loopCount: 2)
         for loop in server.server.loops {
@@ -88,7 +88,7 @@ struct HTTP2VerbTests {
         return fixture
     }
 
-    @Test("Another stream limit is announced, and holds once it is acknowledged")
+    @Test("A new stream limit is announced, and applies once it is acknowledged")
     func streamLimit() throws {
         let fixture = Self.fixture(openStreams: 1)
         #expect(fixture.session.setStreamLimit(2))
@@ -213,7 +213,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("GOAWAY says how far it goes, and leaves open, refuses or drops the streams in flight")
+    @Test("GOAWAY names the last stream, and leaves open, refuses or drops the streams in flight")
     func goAway() {
         let rows: [(inFlight: StreamsInFlight, last: Int, closed: [String], isOver: Bool, isAnswered: Bool)] = [
             (.finished, 5, [], false, true), (.refused(from: 3), 1, ["closed 3", "closed 5"], false, true),

@@ -63,7 +63,7 @@ struct HTTP2SessionTests {
         #expect(fixture.takeEvents() == [])
     }
 
-    @Test("A fault of the connection ends it, and nothing of it is kept", arguments: HTTP2FaultTests.allFaults)
+    @Test("A connection error ends the connection and frees its memory", arguments: HTTP2FaultTests.allFaults)
     func connectionFault(_ fault: HTTP2FaultTests.Fault) {
         let fixture = SessionFixture()
         fixture.receive(fault.bytes)
@@ -78,7 +78,7 @@ struct HTTP2SessionTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    @Test("A body over its limit is handed over at once, and what follows is not kept")
+    @Test("A body over its limit is passed on immediately, and later bytes are dropped")
     func bodyTooLarge() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/echo", stream: 1, ended: false))
@@ -92,7 +92,7 @@ struct HTTP2SessionTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    @Test("A client that resets each stream once it has its answer is not taken for a flood")
+    @Test("A client that resets each stream after its answer does not count as a flood")
     func resetsAfterAnswers() {
         var limits = TransportLimits()
         limits.controlFramesBurst = 10
@@ -183,7 +183,7 @@ struct HTTP2SessionTests {
         #expect(fixture.produce().filter { $0.type == 1 }.isEmpty)
     }
 
-    @Test("Content that is announced as too large is refused at once, without 100 Continue")
+    @Test("Content announced as too large is refused immediately, without 100 Continue")
     func expectationTooLarge() {
         let fixture = SessionFixture()
         fixture.receive(Self.expecting("/echo", stream: 1, length: 4097))
@@ -196,7 +196,7 @@ struct HTTP2SessionTests {
         #expect(fixture.memory.streams.usedCount == 1)
     }
 
-    @Test("A stream that is reset before its 100 Continue leaves takes no other stream's answer with it")
+    @Test("Resetting a stream before its 100 Continue is sent does not affect another stream's answer")
     func expectationReset() {
         let fixture = SessionFixture()
         fixture.receive(Self.expecting("/wait", stream: 1) + Peer.frame(3, stream: 1, Peer.bytes(8)))
@@ -236,7 +236,7 @@ struct HeadMethodTests {
         #expect(fixture.produce().map(\.type) == [1, 0])
     }
 
-    @Test("A streaming answer is its head alone, and is over when that has left")
+    @Test("A streaming answer to HEAD is its head only, and ends when that is sent")
     func streaming() {
         let fixture = SessionFixture()
         fixture.receive(Self.head("/wait"))
@@ -350,7 +350,7 @@ struct StreamPhaseTests {
         let fixture = place.fixture
         if let told = verb.ask(fixture) { #expect(told == isDone) }
         let hasChanged = fixture.produceBytes() != place.fixture.produceBytes()
-        #expect(hasChanged == isDone, "what leaves")
+        #expect(hasChanged == isDone, "the output")
         #expect(fixture.takeEvents() == (isDone && verb == .reset ? ["closed 1"] : []))
         #expect(!fixture.isOver)
     }

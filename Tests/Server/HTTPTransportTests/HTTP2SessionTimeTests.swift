@@ -5,7 +5,7 @@ import Wire
 /// The time limits of one session, with a clock controlled by the test.
 @Suite
 struct HTTP2SessionTimeTests {
-    @Test("A request has its time to arrive, to the second")
+    @Test("A request must arrive within its time limit, to the second")
     func request() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/echo", stream: 1, ended: false))
@@ -20,7 +20,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    @Test("An answer has its time to be taken; the handler and an open stream have as long as they like")
+    @Test("An answer must be read within its time limit; the handler and an open stream have no limit")
     func answer() {
         let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0))
         for number in [1, 3, 5] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
@@ -77,7 +77,7 @@ struct HTTP2SessionTimeTests {
         #expect(!fixture.passSeconds(1))
     }
 
-    @Test("PING comes as often as was asked, and its answer has its time")
+    @Test("PING is sent at the requested interval, and its answer has a time limit")
     func ping() {
         var timer = PingTimer(now: 0)
         func pass(to now: Int64) -> PingTimer.Action { timer.timePassed(now: now, answerSeconds: 10) }
@@ -93,7 +93,7 @@ struct HTTP2SessionTimeTests {
         #expect(pass(to: 999_999) == .wait)
     }
 
-    @Test("A PING that is due within two seconds goes with what is being sent, and is owed an answer like any other")
+    @Test("A PING due within two seconds is sent with other output, and needs an answer like any other")
     func pingWithOthers() {
         var timer = PingTimer(now: 0)
         func leave(at now: Int64) -> Bool { timer.bytesQueued(now: now) }
@@ -135,7 +135,7 @@ struct HTTP2SessionTimeTests {
         return times.map { budget.frameReceived(now: $0) }
     }
 
-    @Test("HEADERS on a number that is used up are a fault, unless more of that request may be under way")
+    @Test("HEADERS with a used stream number are a fault, unless parts of that request may still arrive")
     func numbers() {
         var numbers = StreamNumbers()
         #expect(numbers.faultUnlessOpen(1) == nil)
@@ -257,7 +257,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("A peer that is always in the middle of another frame is left alone")
+    @Test("A peer with a new partial frame each time is left alone")
     func alwaysBusy() {
         let fixture = SessionFixture()
         let frame = ScriptedPeer.frame(0x42, [1, 2, 3])
@@ -289,7 +289,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("An announced GOAWAY asks for no further streams, answers those that come, and names the last a second later")
+    @Test("An announced GOAWAY stops new streams, answers arriving ones, and names the last a second later")
     func announcedFarewell() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))
@@ -309,7 +309,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.isOver)
     }
 
-    @Test("GOAWAY waits for half a request no longer than a second, and for an answer that is owed as long as it takes")
+    @Test("GOAWAY waits at most a second for a partial request, and without limit for an open answer")
     func patience() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))

@@ -15,7 +15,7 @@ struct ListenAddressTests {
     }
 
     @Test(
-        "A fault is named, with what to write instead",
+        "A fault is named, with what to write",
         arguments: [
             ("127.0.0.1", "the port is missing"), (":2197", "the host is missing"), ("::1:2197", "needs brackets"),
             ("[::1]", "the port is missing"), ("[::1:2197", "not closed"), ("[host]:1", "brackets are for IPv6"),

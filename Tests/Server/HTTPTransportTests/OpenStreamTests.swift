@@ -6,7 +6,7 @@ import Wire
 struct OpenStreamTests {
     private let pool = StreamPool(streamsMax: 5)
 
-    @Test("The one that is read is found, and the oldest that waits or is sent; of others it says nothing")
+    @Test("The stream being read is found, and the oldest waiting or sending one, and no others")
     func find() throws {
         var open = OpenStreams(now: 0)
         var slots: [StreamSlot] = []
@@ -48,7 +48,7 @@ struct StreamLimitTests {
     }
 
     @Test(
-        "A lower limit holds once it is acknowledged, a higher one at once",
+        "A lower limit applies once it is acknowledged, a higher one immediately",
         arguments: [
             ([.change(1)], 10), ([.change(1), .sent], 10), ([.change(1), .sent, .acknowledged], 1),
             ([.change(20)], 20), ([.change(20), .sent, .acknowledged], 20),
@@ -91,7 +91,7 @@ struct StreamLimitTests {
         #expect(limit.enforced == 5)
     }
 
-    @Test("Numbers leave in the order in which they were announced, each once")
+    @Test("Limits are sent in the order of their announcement, each once")
     func order() {
         var limit = StreamLimit(1000)
         let areTaken = [limit.change(to: 1), limit.change(to: 7)]
@@ -104,7 +104,7 @@ struct StreamLimitTests {
         #expect(!limit.isUnsent)
     }
 
-    @Test("The newest number is announced again, whether it is acknowledged or not")
+    @Test("The newest limit is announced again, acknowledged or not")
     func repeated() {
         var limit = StreamLimit(1000)
         let areTaken = [limit.repeatNewest(), limit.change(to: 3), limit.repeatNewest()]
@@ -158,7 +158,7 @@ struct HeldBytesTests {
         #expect(held.count == 5)
     }
 
-    @Test("There is room up to both bounds, of which the connection's own comes first")
+    @Test("Bytes are accepted up to both limits, and the connection's is checked first")
     func shortage() {
         let all = RequestBytes(bytesMax: 100)
         var (held, other) = (HeldBytes(), HeldBytes())
@@ -181,7 +181,7 @@ struct HeldBytesTests {
 struct DepartureTests {
     private let pool = StreamPool(streamsMax: 1)
 
-    @Test("No later frame lets the peer believe in more than an earlier one")
+    @Test("A later GOAWAY never names a higher stream than an earlier one")
     func last() {
         var departure = Departure()
         #expect(departure.takes(.max))
@@ -200,7 +200,7 @@ struct DepartureTests {
         (.sending, false, false),
     ]
 
-    @Test("A farewell waits for a moment without requests, and then for answers alone", arguments: Self.phases)
+    @Test("A farewell waits briefly for a time without requests, and then only for answers", arguments: Self.phases)
     func farewell(_ phase: StreamState.Phase?, atFirst: Bool, later: Bool) throws {
         var open = OpenStreams(now: 0)
         var departure = Departure()
@@ -255,14 +255,14 @@ struct FrameBudgetTests {
         return FrameBudgets(limits, now: 0)
     }
 
-    @Test("Updates of windows have a budget of their own")
+    @Test("WINDOW_UPDATE frames have a separate budget")
     func updates() {
         var budgets = Self.budgets(burst: 2)
         #expect((0..<3).map { _ in budgets.updateReceived(now: 0) } == [true, true, false])
         #expect((0..<3).map { _ in budgets.controlFrameReceived(now: 0) } == [true, true, false])
     }
 
-    @Test("A stream and the bytes of answers earn updates, a stream that ends in order one other frame")
+    @Test("Streams and answered bytes add to the budget of updates, and a normal end of a stream one other frame")
     func earned() {
         var budgets = Self.budgets(burst: 10)
         func spend(_ receive: (inout FrameBudgets) -> Bool) -> Int {
@@ -283,7 +283,7 @@ struct FrameBudgetTests {
         #expect(spend { $0.controlFrameReceived(now: 0) } == 1)
     }
 
-    @Test("CONTINUATION frames are counted by block, and are among the other frames")
+    @Test("CONTINUATION frames are counted per block, and also count as other frames")
     func continuations() {
         var budgets = Self.budgets(burst: 5)
         func receive() -> TransportLimit? { budgets.continuationReceived(max: 2, now: 0) }
@@ -312,7 +312,7 @@ struct PoolTests {
         #expect(again == slots[129])
     }
 
-    @Test("A state that is used again is empty, and has kept no memory of extraordinary size")
+    @Test("A reused state is empty, and holds no extraordinary amount of memory")
     func streamIsEmptied() throws {
         let pool = StreamPool(streamsMax: 1)
         let slot = try #require(pool.take(number: 1, now: 5))
@@ -339,7 +339,7 @@ struct PoolTests {
         #expect((10_000...16_384).contains(kept.1))
     }
 
-    @Test("Pieces of every size are apart, aligned, and handed out again")
+    @Test("Pieces of every size are separate, aligned and reused")
     func memory() throws {
         let pool = MemoryPool()
         let sizes = [0, 1, 31, 32, 33, 500, 2016, 2017, 100_000]
@@ -363,7 +363,7 @@ struct PoolTests {
         #expect(UInt(bitPattern: again) == pieces[5].address || UInt(bitPattern: again) % 16 == 0)
     }
 
-    @Test("A piece that grows keeps its bytes, one that shrinks its place", arguments: [10, 40, 3000])
+    @Test("A piece that grows keeps its bytes, and one that shrinks keeps its place", arguments: [10, 40, 3000])
     func reallocation(_ size: Int) throws {
         let pool = MemoryPool()
         let piece = unsafe try #require(pool.allocate(size))

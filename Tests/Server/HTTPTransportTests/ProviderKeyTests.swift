@@ -54,7 +54,7 @@ final class ProviderKeyTests {
         return [0x30, UInt8(body.count)] + body
     }
 
-    @Test("openssl takes the signature for what was signed, and for nothing else")
+    @Test("openssl accepts the signature for the signed bytes, and for no others")
     func verifies() throws {
         try DevelopmentCertificates.make(in: self.folder)
         let message = try self.write(Array("head.claims".utf8), "message")
@@ -72,7 +72,7 @@ final class ProviderKeyTests {
         }
     }
 
-    @Test("A file that is missing, holds no key, or a key of another kind is named with the remedy")
+    @Test("A missing file, one without a key, and one with another kind of key are named with the remedy")
     func faults() throws {
         let remedy = "; name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`."
         #expect(
@@ -130,7 +130,7 @@ final class ProviderPublicKeyTests {
         }
     }
 
-    @Test("The public key, and the private one, take what was signed, and nothing that differs in a bit")
+    @Test("Both the public and the private key verify the signed bytes, and no bytes that differ in a bit")
     func verifies() throws {
         let message = Array("head.claims".utf8)
         let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")
@@ -149,7 +149,7 @@ final class ProviderPublicKeyTests {
         }
     }
 
-    @Test("Another key does not take it")
+    @Test("Another key does not verify it")
     func other() throws {
         let message = Array("head.claims".utf8)
         let signature = try ProviderKey.sign(message, keyFile: "\(self.folder)/provider.p8")

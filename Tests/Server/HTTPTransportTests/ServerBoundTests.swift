@@ -14,7 +14,7 @@ private final class Folder {
 
 /// Every limit that needs sockets. Below it, nothing happens. Beyond it, the offender is refused, others are served,
 /// and the event is counted.
-@Suite("The bounds of a server", .serialized, .timeLimit(.minutes(15)))
+@Suite("The limits of a server", .serialized, .timeLimit(.minutes(15)))
 struct ServerBoundTests {
     private typealias Peer = ScriptedPeer
 
@@ -24,7 +24,7 @@ struct ServerBoundTests {
         return limits
     }
 
-    @Test("Past the most connections operators still get in, as many as are reserved for them")
+    @Test("At the connection limit operators still get in, up to their reserve")
     func reserved() throws {
         let limits = self.limits { $0.connectionsMax = 2 }
         let server = try TestServer(limits, addresses: ["127.0.0.1:0", "127.0.0.1:0"], reserved: 1)
@@ -109,7 +109,7 @@ struct ServerBoundTests {
         #expect(server.times(.handshakesMax) == 1)
     }
 
-    @Test("Handshakes of TLS that are left half-way are ended for others")
+    @Test("Incomplete TLS handshakes are ended in favor of others")
     func tlsHandshakes() throws {
         let folder = try Folder()
         try DevelopmentCertificates.make(in: folder.path)
@@ -143,7 +143,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("An answer that is too much at once ends its connection as well, also with HTTP/1.1")
+    @Test("An answer that is too large at once ends its connection, too, also with HTTP/1.1")
     func queuedAnswer() throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
         let peer = try server.peer(settings: Peer.setting(4, 0))
@@ -202,7 +202,7 @@ struct ServerBoundTests {
         #expect(count == 60 * 300_000)
     }
 
-    @Test("Handshakes, PING and the end of a connection have their time, and those that pass it are counted")
+    @Test("Handshakes, PINGs and closing connections have time limits, and exceeding them is counted")
     func seconds() async throws {
         let limits = self.limits {
             $0.handshakeSeconds = 1
@@ -232,7 +232,7 @@ struct ServerBoundTests {
         #expect(server.isMet(.lingerSeconds, while: served))
     }
 
-    @Test("A socket that takes nothing for too long is ended, and counted, and others are served")
+    @Test("A socket that accepts nothing for too long is closed and counted, and others are served")
     func writeStall() async throws {
         let limits = self.limits {
             $0.writeStallSeconds = 1
@@ -248,7 +248,7 @@ struct ServerBoundTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("With HTTP/1.1 what is sent beyond a body's limit is thrown away, up to a bound, and counted")
+    @Test("With HTTP/1.1 bytes beyond a body's limit are discarded, up to a limit, and counted")
     func discarded() throws {
         let server = try TestServer(self.limits { $0.discardedBytesMax = 10_000 })
         for (bytes, times) in [(10_000, 0), (10_001, 1)] {
@@ -269,7 +269,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("With HTTP/1.1 a body that all requests leave no room for is refused, and the rest of it thrown away")
+    @Test("With HTTP/1.1 a body over the limit of all requests is refused, and its rest discarded")
     func requestBytes() throws {
         let server = try TestServer(self.limits { $0.requestBytesMax = 100 })
         let peer = try Peer(server.address)
@@ -291,7 +291,7 @@ struct ServerBoundTests {
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct ListenerTests {
-    @Test("A socket file serves HTTP/2 and HTTP/1.1, and its owner and group alone may connect")
+    @Test("A socket file serves HTTP/2 and HTTP/1.1, and only its owner and group may connect")
     func unixSocket() throws {
         let folder = try Folder()
         let server = try TestServer(addresses: ["unix:\(folder.path)/s"])
@@ -332,7 +332,7 @@ struct ListenerTests {
         return descriptor
     }
 
-    @Test("Whether an address can be listened on is found out without listening there, and leaves a socket file alone")
+    @Test("An address can be checked without listening there, and without touching a socket file")
     func probe() throws {
         let folder = try Folder()
         let path = "\(folder.path)/s"
@@ -350,7 +350,7 @@ struct ListenerTests {
         #expect(FileManager.default.fileExists(atPath: stale))
     }
 
-    @Test("A socket file goes with its server")
+    @Test("A socket file is removed with its server")
     func fileGoes() throws {
         let folder = try Folder()
         do {
@@ -360,7 +360,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
-    @Test("A socket file that took the place of the server's own stays")
+    @Test("A socket file that replaced the server's own stays")
     func othersFileStays() throws {
         let folder = try Folder()
         let other: Int32
@@ -409,7 +409,7 @@ struct ListenerTests {
         #expect(try Data(contentsOf: URL(fileURLWithPath: folder.path + "/s")) == Data("mine".utf8))
     }
 
-    @Test("[::] takes IPv4 and IPv6")
+    @Test("[::] accepts IPv4 and IPv6")
     func dualStack() throws {
         let server = try TestServer(addresses: ["[::]:0"])
         let hasIPv6 = FileManager.default.fileExists(atPath: "/proc/net/if_inet6")
@@ -435,7 +435,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("A list with an address that cannot be had binds none of them")
+    @Test("If one address of a list cannot be bound, none of them is")
     func allOrNothing() throws {
         let folder = try Folder()
         let taken = try TestServer()

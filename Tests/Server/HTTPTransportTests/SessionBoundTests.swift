@@ -4,7 +4,7 @@ import Wire
 
 /// Every limit of one session. Below it, nothing happens. Beyond it, the offender is refused, and the event is
 /// counted once.
-@Suite("The bounds of one HTTP/2 connection")
+@Suite("The limits of one HTTP/2 connection")
 struct SessionBoundTests {
     private typealias Peer = ScriptedPeer
 
@@ -168,7 +168,7 @@ struct SessionBoundTests {
 
     private static let ping = [UInt8](repeating: 7, count: 8)
 
-    @Test("A header list of the most bytes is taken, one more is answered 431")
+    @Test("A header list of the maximum size is accepted, and one more byte is answered 431")
     func headerList() {
         // Four fields, each with 32 additional bytes: :method GET, :scheme http, :path /echo, host h.
         let size = 4 * 32 + 10 + 11 + 10 + 5
@@ -183,7 +183,7 @@ struct SessionBoundTests {
         }
     }
 
-    @Test("A frame of the most bytes is taken, one more ends the connection; another fault of size is not counted")
+    @Test("A frame of the maximum size is accepted, and a longer one ends the connection; only that fault counts")
     func frameSize() {
         for (bytes, times) in [(16_384, 0), (16_385, 1)] {
             let fixture = SessionFixture()
@@ -227,7 +227,7 @@ struct SessionBoundTests {
         }
     }
 
-    @Test("A stream over the number is refused, and counted; so is one that the loop has no room for")
+    @Test("A stream over the limit is refused and counted, and so is one over the loop's limit")
     func streams() {
         let fixture = SessionFixture(self.limits { $0.streamsPerConnectionMax = 2 })
         for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number)) }
@@ -342,7 +342,7 @@ struct SessionBoundTests {
         #expect(ended.produce().first?.status == 431)
     }
 
-    @Test("A block that a connection has no room for ends it; one that all have no room for is refused, or ends it too")
+    @Test("A block over the connection's limit ends it; one over the limit of all is refused, or ends it, too")
     func blockBytesMax() {
         let own = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = 900 })
         own.receive(Self.half(1000))
@@ -366,7 +366,7 @@ struct SessionBoundTests {
         #expect(large.times(.requestBytesMax) == 1)
     }
 
-    @Test("A field that is longer than four header lists ends the connection before it has come")
+    @Test("A field longer than four header lists ends the connection before it has arrived")
     func longestField() {
         let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
         fixture.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
@@ -395,7 +395,7 @@ struct SessionBoundTests {
         #expect(fixture.session.queuedBytes == 0)
     }
 
-    @Test("A streaming answer that has passed its bound is counted once, and again after it was read")
+    @Test("A streaming answer over its limit is counted once, and again after it was read")
     func streaming() {
         let fixture = SessionFixture(self.limits { $0.streamingBytesSoftMax = 10 }, settings: Peer.setting(4, 0))
         fixture.receive(Peer.request("/wait", stream: 1))
@@ -411,7 +411,7 @@ struct SessionBoundTests {
         #expect(fixture.times(.streamingBytesSoftMax) == 2)
     }
 
-    @Test("Bytes are made ready up to the bound, and the rest later")
+    @Test("Output is prepared up to the limit, and the rest later")
     func output() {
         for (bytesMax, count, times) in [(35, 34, 0), (17, 17, 1)] {
             let fixture = SessionFixture()

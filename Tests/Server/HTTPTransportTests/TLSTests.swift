@@ -79,7 +79,7 @@ struct TLSTests {
         #expect(peer.text(through: "\r\n\r\n") == nil)
     }
 
-    @Test("HTTP/2 is chosen when it is offered, and spoken when nothing is", arguments: [[], ["--no-alpn"]])
+    @Test("HTTP/2 is chosen when it is offered, and used when nothing is offered", arguments: [[], ["--no-alpn"]])
     func protocols(_ options: [String]) throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -102,7 +102,7 @@ struct TLSTests {
     }
 
     @Test(
-        "TLS 1.2 is served with the ciphers that HTTP/2 allows, and with no other",
+        "TLS 1.2 is served only with the ciphers that HTTP/2 allows",
         arguments: [
             ("ECDHE-ECDSA-AES128-GCM-SHA256", true), ("ECDHE-ECDSA-CHACHA20-POLY1305", true),
             ("ECDHE-ECDSA-AES128-SHA256", false), ("ECDHE-ECDSA-AES256-SHA", false), ("AES128-GCM-SHA256", false),
@@ -136,7 +136,7 @@ struct TLSTests {
         return output
     }
 
-    @Test("New keys of TLS 1.3 come out of the budget of frames that carry no request", arguments: [0, 1])
+    @Test("Key updates of TLS 1.3 use the budget of frames without a request", arguments: [0, 1])
     func keyUpdates(kind: Int) throws {
         let certificates = try Certificates()
         var limits = TransportLimits()
@@ -153,7 +153,7 @@ struct TLSTests {
         try self.expectServed(server, certificates.folder)
     }
 
-    @Test("TLS 1.2 is not negotiated again")
+    @Test("TLS 1.2 is not renegotiated")
     func renegotiation() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -165,7 +165,7 @@ struct TLSTests {
         #expect(try self.curl(server, folder, ["--http2"]).1 == "hello 2")
     }
 
-    @Test("A client that offers HTTP/1.1 alone is refused, and others are served")
+    @Test("A client that offers only HTTP/1.1 is refused, and others are served")
     func onlyHTTP1() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -275,7 +275,7 @@ struct TLSTests {
         #expect(try !isResumed(folder + "/provider.pem"))
     }
 
-    @Test("Development certificates are made once, with keys for the owner alone")
+    @Test("Development certificates are created once, with keys for the owner only")
     func developmentCertificates() throws {
         let certificates = try Certificates()
         let files = [
@@ -327,7 +327,7 @@ struct ClientTrustTests {
         return try ClientTrust(authorities: (pem, "ca.pem"), revocations: revocations.map { (Array($0), "crl.pem") })
     }
 
-    @Test("A certificate is good from its first moment to its last, when an authority has signed it for clients")
+    @Test("A certificate signed by an authority for clients is valid from its first to its last second")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
         let stranger = try TestAuthority("Another Authority")
@@ -383,7 +383,7 @@ struct ClientTrustTests {
         #expect(try files.map { trust.fault(of: try self.certificate($0)) != nil } == [true, false, true])
     }
 
-    @Test("An authority that was revoked takes its clients with it")
+    @Test("A revoked authority invalidates its clients")
     func revokedAuthority() throws {
         let root = try TestAuthority("Root")
         let intermediate = try TestAuthority("Intermediate", by: root)
@@ -395,7 +395,7 @@ struct ClientTrustTests {
         #expect(trust.fault(of: certificate) == "certificate revoked")
     }
 
-    @Test("Files that hold something else, or a stranger's list, are named")
+    @Test("Files with other content, or with the list of an unknown authority, are named")
     func files() throws {
         let own = try TestAuthority()
         let pem = try self.bytes(own.certificate)

@@ -8,7 +8,7 @@ import Wire
 /// A client that sends little is read before those that send much, and the latter are read, too.
 @Suite("The order of connections", .timeLimit(.minutes(15)))
 struct TurnOrderTests {
-    @Test("A quiet connection is read before most of the busy ones that came first", arguments: [false, true])
+    @Test("A quiet connection is read before most of the earlier busy ones", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
         let scene = try FlowScene(tls: isTLS ? try FaultScene.makeContext() : nil)
         let quiet = try scene.peer(flow: 3)
@@ -66,7 +66,7 @@ struct TurnOrderTests {
         #expect(areOthers[..<last].count { !$0 } < 10 * FlowScene.noisyCount)
     }
 
-    @Test("A pause that busy connections make leaves the others 64 KiB, and them nothing")
+    @Test("In a pause caused by busy connections 64 KiB of the others are read, and nothing of the busy ones")
     func pause() throws {
         let scene = try FlowScene()
         let others = try (3..<6).map { try scene.peer(flow: $0) }
@@ -382,7 +382,7 @@ struct FlowSharesTests {
     private let noisy = FlowShares.Place(flow: 1)
     private let quiet = FlowShares.Place(flow: 2)
 
-    @Test("A part is large above a 32nd of all, and stays so down to a 64th")
+    @Test("A share is large above a 32nd of all bytes, and stays large down to a 64th")
     func parts() {
         var shares = FlowShares()
         shares.received(31 * 320_000, at: self.noisy)

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("How much the history keeps", .timeLimit(.minutes(15)))
+@Suite("The limits of the history", .timeLimit(.minutes(15)))
 struct HistoryBoundsTests {
     @Test("File and log stay within the size, the newest events stay, the oldest go", arguments: [true, false])
     func size(isTidied: Bool) throws {
@@ -28,7 +28,7 @@ struct HistoryBoundsTests {
         #expect(rig.troubles == [])
     }
 
-    @Test("Events older than the age go, within an eighth of it; younger ones stay")
+    @Test("Events beyond the age limit are removed, within an eighth of it; younger ones stay")
     func age() throws {
         let day: Int64 = 86_400_000
         let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 16 << 20, ageMillisecondsMax: 7 * day))
@@ -70,7 +70,7 @@ struct HistoryBoundsTests {
         #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerLot + 8) / 9))
     }
 
-    @Test("A file that was larger is made to fit a smaller size, and is given back to the disk")
+    @Test("A file is shrunk to a smaller size limit, and its space is returned to the disk")
     func smaller() throws {
         let large = HistoryLimits(bytesMax: 32 << 20)
         let rig = try HistoryRig(limits: large)

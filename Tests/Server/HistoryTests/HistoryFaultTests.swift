@@ -174,7 +174,7 @@ struct HistoryFaultTests {
         }
     }
 
-    @Test("A process that is killed at any moment leaves all that was flushed before")
+    @Test("A process killed at any time leaves everything that was flushed before")
     func killed() {
         for number in 0... {
             var trial = Trial(seed: UInt64(number + 1))

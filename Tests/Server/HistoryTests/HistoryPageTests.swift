@@ -83,7 +83,7 @@ struct HistoryPageTests {
         #expect(rig.open().page(device: 0, before: beginning, countMax: 9).entries == [])
     }
 
-    @Test("When the oldest is dropped no name is cut off from what happened")
+    @Test("Removing the oldest events never separates a name from its event")
     func retention() throws {
         let rig = try HistoryRig()
         rig.hasNames = true

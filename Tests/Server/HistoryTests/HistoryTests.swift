@@ -9,7 +9,7 @@ import Wire
 @Suite(.timeLimit(.minutes(15)))
 struct HistoryTests {
     @Test(
-        "Every answer is what a plain list of the events gives, through flushes, merges and restarts",
+        "Every answer equals that of a plain list of the events, through flushes, merges and restarts",
         arguments: [(1, 5), (2, 300), (3, 20_000)] as [(UInt64, Int)]
     )
     func model(seed: UInt64, devices: Int) throws {
@@ -85,7 +85,7 @@ struct HistoryTests {
         #expect(rig.recent(7).count == 20)
     }
 
-    @Test("A device with far more events than a chunk holds answers with its newest, and with all when asked")
+    @Test("A device with more events than a chunk answers with its newest, and with all on request")
     func busyDevice() throws {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: 9)

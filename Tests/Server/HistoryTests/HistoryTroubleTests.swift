@@ -31,7 +31,7 @@ struct HistoryTroubleTests {
         #expect(rig.open().recent(device: 5, count: 32) == rig.recent(5))
         #expect(rig.troubles.count == 1)
         guard case .setAside(rig.asidePath, let told, isInPlace)? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         #expect(told.contains(reason), "\(told)")
@@ -69,7 +69,7 @@ struct HistoryTroubleTests {
         #expect(try SQLiteDatabase(path: rig.asidePath, mode: .readOnly).integer("PRAGMA user_version") == format)
     }
 
-    @Test("A file of another key is set aside, and nothing of it is answered")
+    @Test("A file of another key is set aside, and its events are not returned")
     func otherKey() throws {
         let rig = try self.filled()
         let device = try #require(rig.events.last?.device)
@@ -84,7 +84,7 @@ struct HistoryTroubleTests {
         #expect(FileManager.default.fileExists(atPath: rig.asidePath))
     }
 
-    @Test("A run's row that is damaged is found at the start")
+    @Test("A damaged row of a run is found at the start")
     func damagedRow() throws {
         let rig = try self.filled()
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE run SET content = x'00112233' || content")
@@ -147,7 +147,7 @@ struct HistoryTroubleTests {
         #expect(history.writtenSequence == 4)
     }
 
-    @Test("Records that find no room are refused, not dropped, and taken when they come again")
+    @Test("Records without space are refused, not dropped, and accepted when they are appended again")
     func noRoom() throws {
         let rig = try HistoryRig()
         rig.open().limitPages(to: 10)
@@ -171,7 +171,7 @@ struct HistoryTroubleTests {
         for _ in 0..<20_000 { rig.appendRandom(&random, devices: 1000) }
         #expect(rig.troubles.count == 1)
         guard case .failing? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         let dropped = rig.open().droppedEvents
@@ -193,7 +193,7 @@ struct HistoryTroubleTests {
         rig.flush()
         rig.flush()
         guard case .failing? = rig.troubles.first else {
-            Issue.record("told \(rig.troubles)")
+            Issue.record("reported \(rig.troubles)")
             return
         }
         #expect(rig.open().recent(device: 1, count: 32) == rig.recent(1))

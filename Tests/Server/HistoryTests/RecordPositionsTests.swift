@@ -124,7 +124,7 @@ struct RecordPositionsTests {
         #expect(rig.open().found?.sequence == 2 && rig.open().holds(2) && !rig.open().holds(3))
     }
 
-    @Test("A file that says nothing of earlier numbers counts as having all of their records")
+    @Test("A file without earlier numbers counts as having all of their records")
     func formerFile() throws {
         let rig = try HistoryRig()
         let event = HistoryEvent(device: 5, at: rig.now, kind: .conditions)

@@ -46,7 +46,7 @@ struct ConditionsWatchTests {
         #expect(try #require(watch.conditions(now: 0)).lowPowerMode == expected)
     }
 
-    @Test("Zones that are disabled, sensors without a value and trip points without a bound say nothing")
+    @Test("Disabled zones, sensors without a value and trip points without a threshold are ignored")
     func unreadable() throws {
         let folder = try MachineFolder([
             "sys/class/thermal/thermal_zone0/mode": "disabled\n", "sys/class/thermal/thermal_zone0/temp": "99000\n",
@@ -81,7 +81,7 @@ struct ConditionsWatchTests {
         #expect(watch.nextAt == 31_500)
     }
 
-    @Test("Events of chargers, batteries and zones count; those of other devices do not")
+    @Test("Only events of chargers, batteries and zones count")
     func events() {
         func event(_ subsystem: String) -> ArraySlice<UInt8> {
             Array("change@/devices/x\0ACTION=change\0DEVPATH=/devices/x\0SUBSYSTEM=\(subsystem)\0SEQNUM=1\0".utf8)[...]
@@ -93,7 +93,7 @@ struct ConditionsWatchTests {
         #expect(ConditionsWatch.isOfInterest([]))
     }
 
-    @Test("The kernel answers what links and routes this machine has")
+    @Test("The kernel returns this machine's links and routes")
     func kernel() throws {
         let network = KernelNetwork()
         #expect(network.descriptor != nil)

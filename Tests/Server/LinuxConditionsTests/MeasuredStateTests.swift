@@ -1,9 +1,9 @@
 import LinuxConditions
 import Testing
 
-@Suite("Batteries and chargers become a charge and whether it goes down")
+@Suite("Batteries and chargers yield a charge and whether it is charging")
 struct PowerStateTests {
-    @Test("A machine without a battery is as good as full, and on the mains")
+    @Test("A machine without a battery counts as full and charging")
     func none() {
         #expect(PowerState([]) == PowerState([Self.supply("Mains", isOnline: true)]))
         #expect(PowerState([]).batteryPercent == 100)
@@ -115,7 +115,7 @@ struct MemoryPressureTests {
         #expect(MemoryPressure(MemoryStalls(some: some, full: full), before: before) == expected)
     }
 
-    @Test("The averages of ten seconds are read, and what has none says nothing")
+    @Test("The ten-second averages are read, and an entry without one is ignored")
     func text() {
         let some = "some avg10=12.34 avg60=99.00 avg300=0.00 total=1"
         #expect(
@@ -136,7 +136,7 @@ struct ThermalStateTests {
     ]
 
     @Test(
-        "The bounds of a zone with all trip points",
+        "The thresholds of a zone with all trip points",
         arguments: [
             (20_000, .nominal), (60_000, .nominal), (74_999, .nominal), (75_000, .fair), (79_999, .fair),
             (80_000, .serious), (94_999, .serious), (95_000, .critical), (105_000, .critical),
@@ -147,7 +147,7 @@ struct ThermalStateTests {
     }
 
     @Test(
-        "A zone with a critical trip point alone is fair 15 degrees before it, and critical 5 degrees before",
+        "A zone with only a critical trip point is fair 15 degrees before it, and critical 5 degrees before",
         arguments: [(84_999, .nominal), (85_000, .fair), (94_999, .fair), (95_000, .critical)] as [(Int, ThermalState)]
     )
     func criticalAlone(temperature: Int, expected: ThermalState) {

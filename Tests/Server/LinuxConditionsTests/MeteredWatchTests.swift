@@ -3,7 +3,7 @@ import LinuxConditions
 import Testing
 import WakeGateTestKit
 
-@Suite("Whether the network costs by the byte is asked of NetworkManager, over a real bus", .timeLimit(.minutes(15)))
+@Suite("NetworkManager reports metered networks, over a real bus", .timeLimit(.minutes(15)))
 struct MeteredWatchTests {
     private let folder: MachineFolder
 
@@ -61,7 +61,7 @@ struct MeteredWatchTests {
         try self.settle(watch, now: 4000) { watch.descriptor == nil && watch.isMetered == nil }
     }
 
-    @Test("An error, a text, and an answer without a value say nothing", arguments: ["error", "text", "empty", "idle"])
+    @Test("An error, a text and no value leave the state unknown", arguments: ["error", "text", "empty", "idle"])
     func garbage(mode: String) throws {
         let bus = try self.bus("start", "come", mode)
         let watch = MeteredWatch(socket: bus.socket)

@@ -8,7 +8,7 @@ struct RouteMessagesTests {
     private static let running: UInt32 = 0x40
 
     @Test(
-        "A link can be used when it is up, has a carrier, and leads out of the machine",
+        "A link is usable if it is up, has a carrier, and leads out of the machine",
         arguments: [
             (up | running, true), (up, false), (running, false), (up | running | loopback, false), (0, false),
         ]
@@ -19,7 +19,7 @@ struct RouteMessagesTests {
         #expect(reading.usableLinks == (expected ? [7] : []))
     }
 
-    @Test("Routes to everywhere count, over one link or several; others do not")
+    @Test("Only default routes count, over one link or several")
     func routes() {
         var reading = NetworkReading()
         let datagram =

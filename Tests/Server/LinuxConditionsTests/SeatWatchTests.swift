@@ -37,7 +37,7 @@ struct SeatWatchTests {
         #expect(try bus.asked() == 2)
     }
 
-    @Test("A thousand signals are reason for one question")
+    @Test("A thousand signals cause one query")
     func flood() throws {
         let (bus, watch) = try self.watched()
         try bus.tell("flood")
@@ -50,7 +50,7 @@ struct SeatWatchTests {
         #expect(try bus.asked() <= 3)
     }
 
-    @Test("While the bus restarts the state stands; it is tried again after waits that double up to a minute")
+    @Test("While the bus restarts the state stays; waits for reconnecting double up to a minute")
     func restart() throws {
         let (bus, watch) = try self.watched()
         try bus.tell("active")
@@ -74,7 +74,7 @@ struct SeatWatchTests {
         #expect(watch.nextAt == next + 1000)
     }
 
-    @Test("A bus that takes connections and says nothing is waited for, without a turn of the loop in between")
+    @Test("A silent bus is waited for without turns of the loop")
     func hung() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active", "pause"])
         let watch = SeatWatch(socket: bus.socket)
@@ -155,7 +155,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 61_000) == nil)
     }
 
-    @Test("A machine's reading has it when that is wanted, and the first waits for it half a second at most")
+    @Test("A machine's conditions include appState on request, and the first ones wait for it at most half a second")
     func reading() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
         let watch = ConditionsWatch(.appState, root: self.folder.path)

@@ -76,7 +76,7 @@ struct FileTests {
         #expect(MappedFile(path)?.withView { $0.count } == nil, "there is nothing to map of an empty file")
     }
 
-    @Test("A write that a full disk does not take is an error")
+    @Test("A write to a full disk is an error")
     func fullDisk() throws {
         let file = try OpenFile("/dev/full", O_WRONLY | O_CLOEXEC)
         let text: [UInt8] = [1, 2, 3]
@@ -177,7 +177,7 @@ struct FileTests {
         #expect(try OrdinaryFile.contents(other, bytesMax: 10) == Array("new".utf8))
     }
 
-    @Test("A file is closed with its value, unless its number was kept")
+    @Test("A file is closed with its value, unless its descriptor was released")
     func closing() throws {
         let path = try self.made("a", "x")
         // A lock ends when the file that holds it is closed.
@@ -196,7 +196,7 @@ struct FileTests {
 
 @Suite("Descriptors", .timeLimit(.minutes(15)))
 struct DescriptorTests {
-    @Test("A pipe is readable once something is in it, and what was written is read")
+    @Test("A pipe is readable once it has data, and the written data is read")
     func waiting() throws {
         let pipe = try TestPipe()
         #expect(!Descriptor.wait(for: pipe.reading, .readable, milliseconds: 0))

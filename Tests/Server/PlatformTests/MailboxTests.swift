@@ -116,7 +116,7 @@ struct MailboxTests {
         #expect(worker.end().allSatisfy { $0.allSatisfy { $0 == 0 } })
     }
 
-    @Test("Batches of many threads are done one at a time, each thread's in its order, and none is lost")
+    @Test("Batches of several threads are handled one at a time, in each thread's order, and none is lost")
     func orders() throws {
         let worker = Worker()
         try worker.start(lends: true)
@@ -142,7 +142,7 @@ struct MailboxTests {
         }
     }
 
-    @Test("A thread that rests is woken by what is urgent alone, and takes what was collected with it")
+    @Test("A delayed thread is woken only by urgent work, and takes the collected work with it")
     func resting() throws {
         let worker = Worker()
         try worker.start(resting: 600_000)
@@ -155,7 +155,7 @@ struct MailboxTests {
         worker.waitUntilTaken(5)
         #expect(worker.taken.withLock { $0 } == [[1, 2, -3], [4, -5]])
         worker.submit(6)
-        #expect(worker.end().last == [6], "what was collected is taken at the end")
+        #expect(worker.end().last == [6], "collected work is taken at the end")
     }
 
     @Test("A delay ends on its own, and the collected work is taken then")

@@ -17,7 +17,7 @@ struct SystemClockTests {
         #expect(SystemClock.boot >= milliseconds, "the time of suspension comes on top")
     }
 
-    @Test("Processor time only grows, and a thread has no more of it than its process")
+    @Test("Processor time only grows, and a thread's is at most its process's")
     func processor() {
         let thread = SystemClock.threadNanoseconds
         #expect(thread > 0)
@@ -26,7 +26,7 @@ struct SystemClockTests {
     }
 }
 
-@Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
+@Suite("Locks and condition waits", .timeLimit(.minutes(15)))
 struct MonitorTests {
     /// A count that is `@unchecked Sendable`: `monitor` guards it.
     private final class Counter: @unchecked Sendable {
@@ -63,7 +63,7 @@ struct MonitorTests {
         while monitor.wait(untilNanoseconds: moment) {}
         monitor.unlock()
         #expect(SystemClock.monotonicNanoseconds >= moment)
-        #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
+        #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a time in the past")
     }
 
     @Test("A latch blocks waiting threads until it is opened, and none afterwards")
@@ -102,7 +102,7 @@ struct NamedThreadTests {
     }
 
     @Test(
-        "The system knows a thread by its name from the beginning, as much of it as it keeps",
+        "The system has a thread's name from the beginning, up to its maximum length",
         arguments: [("engine", "engine"), ("a name of many letters", "a name of many ")]
     )
     func name(given: String, shown: String) throws {
@@ -167,7 +167,7 @@ struct RandomBitsTests {
 
 @Suite("Comparisons of long bytes", .timeLimit(.minutes(15)))
 struct LongComparisonTests {
-    @Test("Bytes are equal when there are as many and none differs, wherever they lie")
+    @Test("Bytes are equal if their counts and values are equal, at any address")
     func equal() {
         for count in Array(0...40) + [255, 256, 257, 1000] {
             let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }

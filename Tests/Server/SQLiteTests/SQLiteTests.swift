@@ -156,7 +156,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 0)
     }
 
-    @Test("A failed sync loses what it was to write, though the next one succeeds")
+    @Test("A failed sync loses its writes, even if the next one succeeds")
     func failedSyncLoses() throws {
         for isFailing in [false, true] {
             let disk = SimulatedDisk()
@@ -173,7 +173,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    @Test("A full disk refuses what needs room, and nothing else")
+    @Test("A full disk refuses only writes that need space")
     func fullDisk() throws {
         let disk = SimulatedDisk()
         let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
@@ -218,7 +218,7 @@ struct SimulatedDiskTests {
         #expect(try writer.integer("SELECT count(*) FROM rows") == 2)
     }
 
-    @Test("Connections of several threads take turns, and nothing of any is lost with the power")
+    @Test("Connections of several threads take turns, and a power loss loses no commit")
     func threads() throws {
         let disk = SimulatedDisk(seed: 9)
         try Self.open(disk, Keeping.log.pragmas).execute("CREATE TABLE rows (content BLOB)")
@@ -242,7 +242,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 120)
     }
 
-    @Test("A plan counts operations, and meets its fault once or from then on")
+    @Test("A planned fault occurs at its operation, once or from then on")
     func plans() throws {
         let counts = (0..<2).map { _ in
             let disk = SimulatedDisk(seed: 5)

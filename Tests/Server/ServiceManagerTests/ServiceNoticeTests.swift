@@ -16,7 +16,7 @@ struct ServiceNoticeTests {
         #expect(notice.text == text)
     }
 
-    @Test("A stop that was announced may take as long as it says, and then some")
+    @Test("An announced stop may take the announced time, plus a margin")
     func stopping() {
         #expect(
             ServiceNotice.stopping("Drains", milliseconds: 600_000).text
@@ -24,7 +24,7 @@ struct ServiceNoticeTests {
         )
     }
 
-    @Test("Words with line feeds cannot make assignments of their own")
+    @Test("Text with line feeds cannot add assignments")
     func lineFeeds() {
         #expect(ServiceNotice.status("a\nMAINPID=1\r\nb").text == "STATUS=a MAINPID=1 b")
     }

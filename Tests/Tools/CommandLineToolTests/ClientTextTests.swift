@@ -163,7 +163,7 @@ struct ClientTextTests {
         #expect(try text("0").contains("pushes per launch         -\n"))
     }
 
-    @Test("Gateways on one database are listed, with what is not the same in all of them")
+    @Test("Gateways on one database are listed, with their differences")
     func gateways() throws {
         let json = """
             {"gateways": [
@@ -207,7 +207,7 @@ struct EventTextTests {
         return EventText.line(.event(event))
     }
 
-    @Test("Each event is a line: when, what, how it went, and of whom")
+    @Test("Each event is a line with its time, kind, outcome and subject")
     func lines() {
         let (at, of) = ("2025-11-21T07:20:00Z", "com.example.app  \(Self.token)")
         let push = self.event(.push) {

@@ -22,13 +22,13 @@ struct ClusterSizeTests {
         #expect(size.limits.isEmpty && size.databases == 1)
     }
 
-    @Test("A device launches once in 15 minutes at the most, and never oftener than it is pushed")
+    @Test("A device launches at most once in 15 minutes, and at most once per push")
     func launches() {
         #expect(self.size(900_000, 5000).launches == 1000)
         #expect(self.size(900_000, 10).launches == 10)
     }
 
-    @Test("More of anything never takes less of anything", arguments: [1e5, 1e6, 1e7, 1e8])
+    @Test("A larger load never needs fewer resources", arguments: [1e5, 1e6, 1e7, 1e8])
     func growth(devices: Double) {
         let less = self.size(devices, 2000, payload: 100, history: 1)
         for more in [
@@ -67,7 +67,7 @@ struct ClusterSizeTests {
         }
     }
 
-    @Test("The text names what is asked for and what it takes")
+    @Test("The text names the load and the required sizes")
     func text() {
         let text = SizeText.text(self.size(100_000_000, 50_000))
         #expect(
@@ -89,7 +89,7 @@ struct ClusterSizeTests {
     }
 
     @Test(
-        "Thousands stand apart",
+        "Thousands are separated",
         arguments: [(0.0, "0"), (999, "999"), (1000, "1,000"), (100_000_000, "100,000,000")]
     )
     func counts(number: Double, text: String) {

@@ -181,7 +181,7 @@ struct ManualPageTests {
         #expect(page.contains(".It Va topics.TOPIC.tasks\n"))
     }
 
-    @Test("The program's page has the variables, and where they stand")
+    @Test("The program's page lists the variables and where they apply")
     func variables() throws {
         let page = try self.page("wakegate")
         for name in [

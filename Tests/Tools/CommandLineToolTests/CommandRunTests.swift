@@ -41,7 +41,7 @@ struct CommandRunTests {
     }
 
     @Test(
-        "A command finds what its task is",
+        "A command's environment describes its task",
         arguments: [
             (
                 #""kind":"continued","task":"a.b","title":"Export","subtitle":"of all""#,
@@ -130,7 +130,7 @@ struct CommandProgressTests {
         #expect(CommandProgress(line: Array(line.utf8)) == progress)
     }
 
-    @Test("A text is cut between two characters, within what a gateway takes")
+    @Test("A text is cut between two characters, within the gateway's limit")
     func longText() throws {
         let line = "progress 1/2 " + String(repeating: "é", count: 200)
         let text = try #require(CommandProgress(line: Array(line.utf8))?.text)
@@ -140,7 +140,7 @@ struct CommandProgressTests {
         #expect(cut == "a" + String(repeating: "👩‍👩‍👧‍👦", count: 10))
     }
 
-    @Test("Only whole lines count, however they come in pieces, and of many the newest", arguments: 1...9)
+    @Test("Only complete lines count, in any pieces, and the newest of several", arguments: 1...9)
     func pieces(size: Int) {
         let text = Array("progress 1/9\n\nprogress 2/9 two\nnonsense\nprogress 3".utf8)
         var lines = ProgressLines()
@@ -166,7 +166,7 @@ struct CommandProgressTests {
         #expect(reading.fault == Array("?".utf8))
     }
 
-    @Test("A line without end takes no more memory, is left out, and the next one counts", arguments: [0, 1, 70_000])
+    @Test("An endless line uses no more memory and is ignored, and the next one counts", arguments: [0, 1, 70_000])
     func endless(more: Int) {
         var lines = ProgressLines()
         let start = Array("progress 1/2 ".utf8)
@@ -221,7 +221,7 @@ struct CommandProgressTests {
 @Suite("The commands' output becomes lines with the wake's id")
 struct OutputLinesTests {
     @Test(
-        "Lines come out whole however they come in",
+        "Lines are written complete, in any pieces",
         arguments: [["a\nbc\n\nd"], ["a", "\n", "b", "c\n", "\nd"], ["a\nb", "c\n\nd"]]
     )
     func lines(parts: [String]) {

@@ -13,7 +13,7 @@ struct DoctorTests {
         return parsed
     }
 
-    @Test("A device is asked about, or a task of it")
+    @Test("A diagnosis is requested for a device, or for a task of it")
     func path() throws {
         #expect(try DoctorCommand.path(self.parsed("doctor ab")) == "/v1/devices/ab/diagnosis")
         let path = try DoctorCommand.path(self.parsed("doctor ab com.example.refresh"))

@@ -5,7 +5,7 @@ import wakegate
 
 struct DeviceListCommandTests {
     @Test(
-        "A page is asked for with what narrows the list",
+        "A page is requested with the filters of the list",
         arguments: [
             ("", nil, "/v1/devices?limit=7"),
             ("--topic a.b --state held --hold battery", nil, "/v1/devices?topic=a.b&state=held&hold=battery&limit=7"),
@@ -37,7 +37,7 @@ struct DeviceListCommandTests {
 }
 
 struct PushShowCommandTests {
-    @Test("A push is asked for by its apns-id, and by its device if one is named")
+    @Test("A push is requested by its apns-id, and by its device if one is named")
     func path() throws {
         #expect(PushShowCommand.path(try .running("push show 9a")) == "/v1/pushes/9a")
         #expect(PushShowCommand.path(try .running("push show 9a --device ab")) == "/v1/pushes/9a?device=ab")
@@ -90,7 +90,7 @@ struct WhatIfCommandTests {
         }
     }
 
-    @Test("The outcomes stand side by side, and the other policy's is left out when nothing is changed")
+    @Test("The outcomes are columns, and the other policy's is left out without changes")
     func text() throws {
         func answer(_ changes: String) throws -> JSONValue {
             try JSONReader.read(
@@ -114,7 +114,7 @@ struct WhatIfCommandTests {
 }
 
 struct PushListCommandTests {
-    @Test("A page of pushes is asked for with what narrows the list")
+    @Test("A page of pushes is requested with the filters of the list")
     func paths() throws {
         let plain = try ParsedCommand.running("push list")
         #expect(PushListCommand.path(plain, since: nil, limit: 7, after: nil) == "/v1/pushes?limit=7")

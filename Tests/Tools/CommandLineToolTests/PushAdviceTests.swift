@@ -84,7 +84,7 @@ struct PushAdviceTests {
         #expect(tally.text == "4 pushes: 1 Unregistered, 1 coalesced, 1 launched, 1 no-wake\n")
     }
 
-    @Test("A payload that the gateway would not take is found before it is sent")
+    @Test("A payload that the gateway would refuse is found before it is sent")
     func payloads() {
         func fault(_ text: String) -> String? { PushPayloadOption.fault(Array(text.utf8)) }
         #expect(

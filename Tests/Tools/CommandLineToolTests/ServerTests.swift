@@ -21,7 +21,7 @@ struct ServerTests {
         #expect(line == "{\"ready\": true, \"edge\": \"127.0.0.1:2197\", \"admin\": \(admin), \"plain\": null}\n")
     }
 
-    @Test("The state folder is made for its owner alone, parents included")
+    @Test("The state folder is created for its owner only, including parents")
     func stateFolder() throws {
         let path = self.folder()
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -97,14 +97,14 @@ struct ServerTests {
         #expect(try StateFolder(path + rest).path == path + rest)
     }
 
-    @Test("A folder that takes no folders is named", arguments: ["/proc/wakegate", "/proc/wakegate/below"])
+    @Test("A folder in which no folder can be created is named", arguments: ["/proc/wakegate", "/proc/wakegate/below"])
     func noFolderTaken(path: String) {
         let problem = "the state folder /proc/wakegate cannot be made: No such file or directory"
         let failure = CommandFailure(.failed, "\(problem); choose another with --state DIR")
         #expect(throws: failure) { try StateFolder(path) }
     }
 
-    @Test("A second gateway finds the state folder taken")
+    @Test("A second gateway finds the state folder in use")
     func taken() throws {
         let path = self.folder()
         defer { try? FileManager.default.removeItem(atPath: path) }

@@ -6,7 +6,7 @@ import wakegate
 @Suite("Command lines about background tasks", .timeLimit(.minutes(15)))
 struct TaskCommandTests {
     @Test(
-        "A submission has what its options say, and nothing else",
+        "A submission contains exactly its options",
         arguments: [
             ("--kind appRefresh", #"{"identifier":"a.b","kind":"appRefresh"}"#),
             (
@@ -30,7 +30,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A submission that cannot be meant is refused before it is sent",
+        "A contradictory submission is refused before it is sent",
         arguments: [
             (
                 "--kind apprefresh",
@@ -55,7 +55,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A list is asked for where it is, with what narrows it",
+        "A list is requested from the right path, with its filters",
         arguments: [
             ("", "/v1/tasks"),
             ("--topic a.b --kind urlSession --state running", "/v1/tasks?topic=a.b&kind=urlSession&state=running"),
@@ -67,7 +67,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A list that cannot be narrowed so says it",
+        "A filter that does not apply, or is invalid, is refused",
         arguments: [
             ("ab --topic t", "--topic is for all devices, and DEVICE has one topic; leave it out"),
             ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE unchanged; leave --state out"),
@@ -80,7 +80,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A refusal says the reason and what to do about it",
+        "A refusal has the reason and what to do",
         arguments: [
             (403, "NotPermitted", "the key topics.<topic>.tasks of the gateway's configuration permits it"),
             (409, "Unavailable", "`wakegate device conditions ab backgroundRefresh=available`"),

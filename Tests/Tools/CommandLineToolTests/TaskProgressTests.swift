@@ -30,7 +30,7 @@ struct TaskProgressTests {
         #expect(bar.done.count + bar.left.count == length)
     }
 
-    @Test("Numbers say how much is done, how fast, and how long it takes still")
+    @Test("The text says how much is done, how fast, and how much time is left")
     func facts() throws {
         var pace = TaskPace()
         pace.saw(20, at: 0)
@@ -139,14 +139,14 @@ struct TaskProgressTests {
         #expect(self.lines(empty)[1] == "no tasks")
     }
 
-    @Test("Without a terminal there is a line for what is new, and one for what is over")
+    @Test("Without a terminal each change and each end is one line")
     func changes() throws {
         var model = try self.model([40])
         let first = model.changes()
         #expect(first.split(separator: "\n").count == 3)
         let bar = "a.export  0badcafe0badcafe  continued  running  40 %  40 of 100  Export?[2J: film 3\n"
         #expect(first.hasPrefix(bar), "\(first)")
-        #expect(model.changes() == "", "nothing is new")
+        #expect(model.changes() == "", "no changes")
         model.take(try JSONReader.read(Self.all.replacing("COUNT", with: "41")), at: 1000)
         #expect(model.changes() == bar.replacing("40 %  40", with: "41 %  41"))
         model.take(try JSONReader.read(#"{"tasks":[]}"#), at: 2000)

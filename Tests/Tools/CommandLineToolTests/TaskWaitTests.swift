@@ -134,7 +134,7 @@ struct TaskWaitTests {
         }
     }
 
-    @Test("Where its submission is no longer among the events, what it was seen to do last counts")
+    @Test("If its submission is no longer among the events, its last observed state counts")
     func forgotten() throws {
         var wait = TaskWait("a")
         _ = wait.take(try self.device("running", submittedAt: 500))
@@ -146,7 +146,7 @@ struct TaskWaitTests {
         #expect(waiting.take(try self.device(nil, recent: [])) == .gone)
     }
 
-    @Test("Other tasks, and other kinds of its identifier, are no matter")
+    @Test("Other tasks, and other kinds with the same identifier, are ignored")
     func others() throws {
         var wait = TaskWait("a")
         let others =
@@ -155,7 +155,7 @@ struct TaskWaitTests {
         #expect(wait.take(try self.device(nil, recent: others)) == .gone)
     }
 
-    @Test("Each end has an exit status of its own, and success alone is 0")
+    @Test("Each end has its own exit status, and only success is 0")
     func exitStatus() {
         let endings: [TaskEnding] = [.success, .failure, .expired, .cancelled, .interrupted, .dropped("forceQuit")]
         #expect(endings.map(\.exitStatus) == [0, 3, 4, 5, 6, 7])

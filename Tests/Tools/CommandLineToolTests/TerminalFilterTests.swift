@@ -3,7 +3,7 @@ import HTTPClient
 import Testing
 import Wire
 
-@Suite("No text of the command line passes on what a terminal would obey")
+@Suite("No output of the command line contains terminal control characters")
 struct TerminalFilterTests {
     /// A name that would move the cursor, reverse the following text, clear the screen and begin a new line.
     private static let hostile = #"a\u202eb\u009b2J\u001b[2J\u2066c\nforged"#

@@ -22,7 +22,7 @@ struct TaskMomentTests {
     }
 
     @Test(
-        "Everything else is refused with what to write",
+        "Any other text is refused with what to write",
         arguments: [
             "", "m", "-1m", "+1m", "1.0005s", "1w", "1795453200", "1 m", "99999999999999999999s",
             "9223372036854775807d", "9223372036854775s", "2026-11-23", "2026-11-23T17:00", "2026-11-23T17:00:00",
@@ -68,7 +68,7 @@ struct DurationTextTests {
     }
 }
 
-@Suite("How long a token is good")
+@Suite("Lifetimes of tokens")
 struct TokenLifetimeTests {
     @Test(
         "A duration is that many seconds",
@@ -80,7 +80,7 @@ struct TokenLifetimeTests {
     }
 
     @Test(
-        "Everything else is refused with what to write",
+        "Any other text is refused with what to write",
         arguments: [
             "", "d", "0d", "-1d", "0.5s", "1w", "1 d", "3651d", "9223372036854775807d", "99999999999999999999s",
         ]
@@ -106,7 +106,7 @@ struct WrappedTextTests {
         #expect(lines.joined().filter { $0 != " " } == text.filter { $0 != " " })
         if width > 30 {
             let words = lines.flatMap { $0.split(separator: " ") }
-            #expect(words == text.split(separator: " "), "no word is broken that has room")
+            #expect(words == text.split(separator: " "), "a word that fits is not broken")
         }
     }
 
@@ -120,7 +120,7 @@ struct WrappedTextTests {
         #expect(WrappedText.lines(row, width: 0) == [row], "no terminal")
     }
 
-    @Test("A word that has no room anywhere is broken")
+    @Test("A word that fits nowhere is broken")
     func word() {
         #expect(
             WrappedText.lines(String(repeating: "a", count: 25), width: 10) == [
@@ -130,7 +130,7 @@ struct WrappedTextTests {
         #expect(WrappedText.lines("ab", width: 1) == ["a", "b"])
     }
 
-    @Test("Every moment is rounded the same way: up", arguments: [(999, 1), (1000, 1), (1001, 2), (0, 0)])
+    @Test("Every time is rounded up", arguments: [(999, 1), (1000, 1), (1001, 2), (0, 0)])
     func moment(milliseconds: Int, seconds: Int) {
         #expect(TimeText.instant(Double(milliseconds)) == "1970-01-01T00:00:0\(seconds)Z")
     }

@@ -45,7 +45,7 @@ struct TransferTextTests {
         #expect("\(often)".count < 10_000)
     }
 
-    @Test("A line has what is known: part, bytes, rate, the time that is left, and why nothing moves")
+    @Test("A line has the known values: part, bytes, rate, remaining time, and what holds it")
     func line() {
         let whole = TransferProgressLine(count: 1, endedCount: 0, bytes: 45, total: 100, rate: 11)
         #expect(whole.text == "45 %  45 B of 100 B  11 B/s  5 s left")
@@ -132,7 +132,7 @@ struct TransferTextTests {
         #expect(failure?.message.contains(part) == true)
     }
 
-    @Test("A session's options change what they name, and nothing else")
+    @Test("A session's options change only what they name")
     func session() throws {
         let line = try ParsedCommand.running("transfer session s --early-answers yes --request-timeout 5")
         var wanted = BackgroundSessionConfiguration()

@@ -113,7 +113,7 @@ struct WatchViewTests {
         #expect(!self.text(model)[0].contains("gone"))
     }
 
-    @Test("Without a terminal everything stands in one line")
+    @Test("Without a terminal everything is in one line")
     func line() throws {
         let line = WatchView(try self.model(), size: Terminal.Size(width: 0, height: 0)).line
         #expect(
@@ -137,7 +137,7 @@ struct WatchViewTests {
     }
 
     @Test(
-        "Numbers of any size are shown, wherever they stand",
+        "Numbers of any size are shown, in any position",
         arguments: [
             "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "-1e308", "1e999", "-1e999",
             "-0", "1e-400", "0.5",

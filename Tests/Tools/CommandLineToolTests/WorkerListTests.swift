@@ -4,7 +4,7 @@ import Wire
 
 @Suite("wakegate worker list", .timeLimit(.minutes(15)))
 struct WorkerListTests {
-    @Test("Each worker has a line with the wakes that it takes, of one topic or of all")
+    @Test("Each worker has a line with the wakes that it accepts, for one topic or all")
     func text() throws {
         let answer = try JSONReader.read(
             """

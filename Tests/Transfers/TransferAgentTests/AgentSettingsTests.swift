@@ -6,7 +6,7 @@ import TransferAgent
 struct AgentSettingsTests {
     private static let places = ["state=/s", "listen=unix:/l"]
 
-    @Test("Every key is taken by --set, and lands where it belongs")
+    @Test("Every key can be set with --set, and changes its own setting")
     func keys() throws {
         let settings = try AgentSettingsReader.read(
             file: nil,

@@ -73,7 +73,7 @@ struct NetworkTests {
     }
 
     @Test(
-        "The whole length is read from an answer 416",
+        "The total length is read from an answer 416",
         arguments: [
             ("bytes */10", 10), ("Bytes */0", 0), ("bytes 0-9/10", nil), ("bytes */*", nil), ("bytes */-1", nil),
             ("bytes */+1", nil), ("*/10", nil), ("", nil),
@@ -83,7 +83,7 @@ struct NetworkTests {
         #expect(ContentRange.wholeLength(text) == length)
     }
 
-    @Test("Secrets go to the server they are for, and to no other")
+    @Test("Credentials are sent only to the server they belong to")
     func origins() {
         #expect(Redirection.isSameOrigin("https://a/x", "https://A:443/y"))
         #expect(!Redirection.isSameOrigin("https://a/x", "http://a/x"))
@@ -111,7 +111,7 @@ struct NetworkTests {
         #expect(Redirection.forLogs("https://u@h/a?token=1#f") == "https://h/a")
     }
 
-    @Test("The document of the routes names every operation, and no other")
+    @Test("The OpenAPI document has exactly the operations of the routes")
     func document() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../Sources/Transfers/TransferAgent/OpenAPI/openapi.json")

@@ -131,7 +131,7 @@ struct RoomSimulation {
             return self.ledger.fault("\(id) was taken, and is not at its place")
         }
         self.takenFiles += 1
-        if !self.server.isEntity(Array(found), of: url) { self.ledger.fault("\(id) is not what its server has sent") }
+        if !self.server.isEntity(Array(found), of: url) { self.ledger.fault("\(id) differs from the server's entity") }
     }
 
     // MARK: Callers
@@ -249,7 +249,7 @@ struct RoomSimulation {
             self.answerGateway(isReliable: true)
             self.rig.world.doMove()
         }
-        self.ledger.fault("it does not come to rest")
+        self.ledger.fault("it never becomes idle")
     }
 
     private func isAtRest() -> Bool {
@@ -282,7 +282,7 @@ extension Array {
     }
 }
 
-@Suite("A room in a simulated world", .timeLimit(.minutes(15)))
+@Suite("Simulation of the transfer agent", .timeLimit(.minutes(15)))
 struct RoomSimulationTests {
     private static let seeds: [UInt64] = {
         let replayed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap { UInt64($0) }

@@ -53,7 +53,7 @@ struct RoomStoreTests {
         #expect(self.rig.ask(.session("s")).body?["connectionsPerHost"]?.integer == 6)
     }
 
-    @Test("A file whose taking cannot be stored stays, and is taken when it is asked for again")
+    @Test("A take that cannot be stored leaves the file, and succeeds when it is repeated")
     func take() throws {
         let id = try self.rig.finished()
         let place = "\(self.rig.folder)/place"
@@ -128,7 +128,7 @@ struct RoomStoreTests {
         #expect(self.rig.put("t") == 201)
     }
 
-    @Test("A crash between the removal of a file and the commit that gives it up has it fetched again")
+    @Test("After a crash between the removal of a file and its commit the file is downloaded again")
     func crashOnFullDisk() throws {
         let (id, attempt) = try self.fillDisk()
         let before = self.rig.world.isDiskFull
@@ -185,7 +185,7 @@ struct RoomStoreTests {
         #expect(self.rig.world.attempts.last?.plan.part?.file == self.rig.fileNames().first)
     }
 
-    @Test("A cancellation that cannot be stored is refused, and done as soon as it can be")
+    @Test("A cancellation that cannot be stored is refused, and applied as soon as it can be stored")
     func cancellation() throws {
         let id = try self.rig.download()
         let answer = self.ask(.cancel("s", id, keeps: false))
@@ -201,7 +201,7 @@ struct RoomStoreTests {
         try database.execute("UPDATE \(table) SET \(column) = X'FF00FF'")
     }
 
-    @Test("A finished file whose row cannot be read is found by its name, and can be taken")
+    @Test("A finished file with an unreadable row is found by its name, and can be taken")
     func unreadableFacts() throws {
         let id = try self.rig.finished()
         try self.spoil("facts", of: "transfers")
@@ -210,7 +210,7 @@ struct RoomStoreTests {
         try self.take(id, in: "s")
     }
 
-    @Test("A session whose row cannot be read has a name that stands for it, under which its files are taken")
+    @Test("A session with an unreadable row gets a substitute name, under which its files can be taken")
     func unreadableSession() throws {
         let id = try self.rig.finished()
         try self.spoil("facts", of: "sessions")
@@ -235,7 +235,7 @@ struct RoomStoreTests {
         try self.take(finished, in: "s")
     }
 
-    @Test("A server is remembered for as long as there is a transfer of it")
+    @Test("A server is remembered while it has a transfer")
     func hosts() throws {
         for number in 0..<20 {
             let id = try self.rig.download("http://192.0.2.\(number):80/a")

@@ -19,7 +19,7 @@ struct RoomTimeTests {
 
     private func state(_ id: TransferID) throws -> String? { try self.rig.shown(id)["state"]?.text }
 
-    @Test("A wall clock that jumps fails no transfer, and hurries none", arguments: [400, 1, -1, -400] as [Int64])
+    @Test("A jump of the wall clock neither fails nor speeds up a transfer", arguments: [400, 1, -1, -400] as [Int64])
     func jumps(days: Int64) throws {
         let running = try self.rig.download()
         let failing = try self.rig.download()
@@ -47,7 +47,7 @@ struct RoomTimeTests {
         #expect(self.rig.world.attempts.isEmpty)
     }
 
-    @Test("Time-outs of one transfer win over those of its session")
+    @Test("Timeouts of a transfer override those of its session")
     func ownTimeouts() throws {
         var submission = RoomRig.download("http://h/own")
         submission.spec.requestTimeout = 2500
@@ -149,7 +149,7 @@ struct RoomTimeTests {
         #expect(try self.state(free) == "running")
     }
 
-    @Test("An explanation names the earliest moment, and the condition that holds the transfer besides")
+    @Test("An explanation names the earliest time, and also the condition that holds the transfer")
     func reasons() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let text = WallTime.text(moment)
@@ -267,7 +267,7 @@ struct RoomFollowerTests {
     /// The numbers of finished transfers in the current requests to the gateway to wake the device.
     private var wakes: [Int] { self.rig.world.sendings.map(\.entry.finished) }
 
-    @Test("An end that a follower had not read when it died together with the agent wakes the device once")
+    @Test("An end that a follower has not read when it and the agent die wakes the device once")
     func deathOfBoth() throws {
         let stream = self.follow()
         _ = try self.rig.finished()
@@ -281,7 +281,7 @@ struct RoomFollowerTests {
         #expect(self.wakes.isEmpty)
     }
 
-    @Test("A follower that left before the end was written to it has not heard of it", arguments: [true, false])
+    @Test("A follower that left before the end was written counts as not informed", arguments: [true, false])
     func leaving(hasRead: Bool) throws {
         let stream = self.follow()
         _ = try self.rig.finished()

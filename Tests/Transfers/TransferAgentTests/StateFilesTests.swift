@@ -51,7 +51,7 @@ struct StateFilesTests {
         #expect(status.permissions == 0o600)
     }
 
-    @Test("Only what was synced is trusted after another boot")
+    @Test("Only synced bytes are trusted after another boot")
     func reopen() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -62,7 +62,7 @@ struct StateFilesTests {
         #expect(throws: SystemError.self) { try files.reopen("g", trusted: nil) }
     }
 
-    @Test("A file is taken to its place once, and takes no other's place unasked")
+    @Test("A file is moved to its destination once, and replaces another file only on request")
     func take() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -83,7 +83,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("h")))
     }
 
-    @Test("A pipe, a socket, and a link to a device are replaced by no file")
+    @Test("A file never replaces a pipe, a socket or a link to a device")
     func notOrdinary() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -103,7 +103,7 @@ struct StateFilesTests {
         #expect(files.used == 3 && FileSystem.exists(files.path("f")))
     }
 
-    @Test("A file is taken where there are no hard links, and takes no other's place unasked there either")
+    @Test("Without hard links a file is moved, too, and replaces another file only on request")
     func withoutHardLinks() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -126,7 +126,7 @@ struct StateFilesTests {
         }
     }
 
-    @Test("Downloads that run at once are never promised the same space")
+    @Test("Concurrent downloads never reserve the same space")
     func claims() throws {
         defer { self.remove() }
         let free = Atomic<Int64>(60_000_000)
@@ -175,7 +175,7 @@ struct StateFilesTests {
         #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
     }
 
-    @Test("A download of known length fails in time when others fill the disk")
+    @Test("A download of known length fails before its end when the disk fills up")
     func filledByOthers() throws {
         defer { self.remove() }
         let free = Atomic<Int64>(30_000_000)
@@ -218,7 +218,7 @@ struct StateFilesTests {
         #expect(Set(left) == [".g.wakegate", "file"])
     }
 
-    @Test("The agent's end cuts a look at a whole file short")
+    @Test("The end of the agent interrupts the check of a whole file")
     func end() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -232,7 +232,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("A file is taken to another file system whole, and takes no other's place there unasked either")
+    @Test("A file is moved to another file system completely, and replaces another file only on request")
     func acrossFileSystems() throws {
         let other = "/dev/shm/wg-\(UUID().uuidString)"
         guard (try? FileSystem.makeFolder(other, mode: 0o700)) != nil else { return }

@@ -28,7 +28,7 @@ struct StoreTests {
         )
     }
 
-    @Test("A transfer with all that is known of it, after another has opened the file")
+    @Test("A transfer is restored with all its data")
     func transfers() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         var spec = TransferSpec(url: "https://u:p@h/ä?\"q\"")
@@ -91,7 +91,7 @@ struct StoreTests {
         _ = try TransferStore(path: path, isLeftBehind: true)
     }
 
-    @Test("On a full disk the reserve makes room for a commit, and is taken again when there is space")
+    @Test("On a full disk the reserve gives space to a commit, and is reserved again when there is space")
     func reserve() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)

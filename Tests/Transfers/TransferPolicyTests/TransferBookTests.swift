@@ -44,7 +44,7 @@ struct TransferBookTests {
         mutating func fill() -> [TransferID] { self.book.slotsFilled(now: self.now) }
     }
 
-    @Test("A host has no more connections of a session than that allows, in the order of submission")
+    @Test("Connections to a host are limited by the session, and used in the order of submission")
     func perHost() throws {
         var scene = Scene()
         let ids = (0..<8).compactMap { _ in scene.submit() }
@@ -102,7 +102,7 @@ struct TransferBookTests {
         #expect(scene.fill() == [id])
     }
 
-    @Test("Without a network that is what a failed attempt waits for, unless its server is on the machine itself")
+    @Test("A failed attempt without a network waits for one, unless its server is on this machine")
     func network() throws {
         var scene = Scene()
         var conditions = TransferConditions()
@@ -125,7 +125,7 @@ struct TransferBookTests {
         #expect(scene.book.hold(of: try #require(scene.book.transfer(ids[1])), now: scene.now) == .backoff)
     }
 
-    @Test("A session that is neither discretionary nor spares metered networks waits for nothing")
+    @Test("A session that is not discretionary and allows metered networks waits for nothing")
     func free() throws {
         var scene = Scene()
         var conditions = TransferConditions()
@@ -176,7 +176,7 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == (isFollowed ? .tell : .ignore))
     }
 
-    @Test("The device is woken for an end that the last follower has not read, and for no other")
+    @Test("The device is woken only for an end that the last follower has not read")
     func unread() throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))

@@ -139,7 +139,7 @@ struct TransferTests {
         #expect(transfer.state == (repeats >= 3 ? .failed : .waiting))
     }
 
-    @Test("A taken file is not taken twice, and an upload has none")
+    @Test("A file can be taken only once, and an upload has none")
     func taken() {
         var transfer = Self.transfer(.finished)
         #expect(transfer.taken() == .take)
@@ -290,7 +290,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A running transfer is stored as waiting, and restored as such")
+    @Test("A running transfer is stored as waiting, and a restored one gets the stored state and bytes")
     func memory() {
         let transfer = Self.transfer(.running)
         #expect(transfer.memory.state == .waiting)
@@ -299,7 +299,7 @@ struct TransferTests {
         #expect(other.state == .finished && other.bytes == 10)
     }
 
-    @Test("An id is 32 digits in lower case, both ways", arguments: ["0123456789abcdef00000000000000ff"])
+    @Test("An id is 32 lowercase digits, both ways", arguments: ["0123456789abcdef00000000000000ff"])
     func ids(_ text: String) throws {
         #expect(try #require(TransferID(text)).description == text)
         #expect(TransferID(text.uppercased()) == nil && TransferID(String(text.dropLast())) == nil)

@@ -271,7 +271,7 @@ extension ClusterSimulation {
             guard let death = self.database.log.deaths[wake.holder],
                 max(death, self.calmSince) + Self.patience < self.database.now
             else { continue }
-            self.wrong("a wake of a dead gateway is in flight still")
+            self.wrong("a wake of a dead gateway is still in flight")
         }
     }
 
@@ -281,7 +281,7 @@ extension ClusterSimulation {
         for number in self.clients.streams.keys.sorted() {
             for wake in self.clients.streams[number]?.wakes ?? [] {
                 guard let place = log.launches[wake], log.deaths[log.commits[place].gateway] != nil else { continue }
-                self.wrong("a stream keeps a wake whose gateway was taken for dead")
+                self.wrong("a stream keeps a wake whose gateway was declared dead")
             }
         }
     }
@@ -373,7 +373,7 @@ extension ClusterSimulation {
             self.run(until: self.database.now + 500)
             let rows = self.database.rows.total().total
             guard let told = self.clients.books, self.fault == nil else { continue }
-            if told != rows { self.wrong("statistics tell \(told), and the rows have \(rows)") }
+            if told != rows { self.wrong("statistics report \(told), and the rows have \(rows)") }
             if told.pending + told.inFlight + told.requests.inFlight.sum != 0 {
                 self.wrong("something is left: \(told)")
             }
@@ -389,7 +389,7 @@ extension ClusterSimulation {
             self.run(until: self.database.now + 1000)
             if self.clients.busySlots == 0 { return }
         }
-        self.wrong("\(self.clients.busySlots) slots are taken in the end, and nothing is in flight")
+        self.wrong("\(self.clients.busySlots) slots are busy at the end, without wakes in flight")
     }
 }
 

@@ -47,11 +47,11 @@ struct ClusterSimulationTests {
             happened.formUnion(DatabaseLog.Event.allCases.filter { simulation.database.log.counts[$0] ?? 0 > 0 })
         }
         guard Self.replayed == nil else { return }
-        #expect(coverage.missing.isEmpty, "what never happened proves nothing")
+        #expect(coverage.missing.isEmpty, "cases that never happened prove nothing")
         #expect(Set(DatabaseLog.Event.allCases).subtracting(happened).isEmpty)
     }
 
-    @Test("Where nothing fails, everybody is answered, and nothing is lost but by its worker")
+    @Test("Without failures every request is answered, and only workers lose wakes")
     func quiet() {
         for seed in 1...(10 as UInt64) {
             let simulation = ClusterSimulation(seed: seed, failsEvery: 0, make: Self.make)
@@ -149,7 +149,7 @@ struct ClusterLedger {
         if event.at < device.last {
             self.wrong("time went back \(device.last.milliseconds - event.at.milliseconds) ms")
         }
-        if commit.moment < event.at { self.wrong("something happened after the moment of its step") }
+        if commit.moment < event.at { self.wrong("something happened after the time of its step") }
         device.last = event.at
         switch event.kind {
         case .registered: self.register(&device, true)

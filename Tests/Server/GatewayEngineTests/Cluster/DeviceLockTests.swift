@@ -3,7 +3,7 @@ import Gateway
 import Testing
 import WakeGateTestKit
 
-@Suite("Rows of devices that another session of the database has locked", .timeLimit(.minutes(15)))
+@Suite("Device rows locked by another database session", .timeLimit(.minutes(15)))
 struct DeviceLockTests {
     /// Returns a gateway that knows devices from 1 on, and a session that locks the first of them.
     private func scene(devices: Int, locked: Int) throws -> (rig: GatewaysRig, other: StoreClient, TransactionNumber) {
@@ -36,7 +36,7 @@ struct DeviceLockTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A question sees what the same gateway took before it")
+    @Test("A question sees the earlier commands of the same gateway")
     func order() throws {
         let (rig, other, lock) = try self.scene(devices: 1, locked: 1)
         other.store.submit(.abandon(lock))
@@ -57,7 +57,7 @@ struct DeviceLockTests {
         #expect(rig[0].answerCount(51) == 1 && rig[0].answer(51) != "404 UnknownDevice")
     }
 
-    @Test("Locked rows delay no other device; their commands are refused after seconds, and taken once they are free")
+    @Test("Locked rows delay no other device; their commands are refused after seconds, and work again once unlocked")
     func others() throws {
         let (rig, other, lock) = try self.scene(devices: 40, locked: 12)
         rig[0].step { requests in for device in 1...40 { requests.push(100 + device, device) } }
@@ -111,7 +111,7 @@ struct DeviceLockTests {
         #expect(DeviceLocks.report([:]).isEmpty)
     }
 
-    @Test("An answer names the session to operators of every topic alone")
+    @Test("Only operators of every topic see the session in an answer")
     func refusals() throws {
         let (rig, _, _) = try self.scene(devices: 2, locked: 2)
         let ofTopic = try Caller.ofTopics([0])
@@ -169,7 +169,7 @@ struct DeviceLockTests {
         #expect(rig[0].loggedLocks.count == 3 && rig[0].loggedLocks.last?.isEmpty == true)
     }
 
-    @Test("A row that is free again within seconds costs its commands the wait alone, in their order")
+    @Test("A row locked only for seconds delays its commands, and keeps their order")
     func released() throws {
         let (rig, other, lock) = try self.scene(devices: 2, locked: 1)
         rig[0].step { requests in
@@ -214,7 +214,7 @@ struct DeviceLockTests {
         #expect(other[0].word(2) == "ServiceUnavailable" && other[0].answerCount(2) == 1)
     }
 
-    @Test("The wakes of a dead gateway are lost although one of its devices is locked, and the last when it is free")
+    @Test("The wakes of a dead gateway are lost despite a locked device, and that device's wake when it is free")
     func burial() throws {
         let rig = GatewaysRig(count: 2)
         rig.ask(1) { $0.subscribe(1, slots: 3) }
@@ -231,7 +231,7 @@ struct DeviceLockTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("While the database gives no rows for ten seconds, pushes are refused at once; later they are taken again")
+    @Test("If the database returns no rows for ten seconds, pushes are refused immediately, and later accepted again")
     func silence() throws {
         let rig = GatewaysRig(count: 1)
         rig.database.holdLoads()

@@ -163,7 +163,7 @@ final class GatewaysRig {
         for round in 0..<100 where round < 3 || self.living.contains(where: { !$0.engine.isIdle }) {
             for gateway in self.living { gateway.step() }
         }
-        #expect(self.living.allSatisfy { $0.engine.isIdle }, "everything comes to an end")
+        #expect(self.living.allSatisfy { $0.engine.isIdle }, "all work ends")
     }
 
     private var living: [Gateway] { self.gateways.filter { !$0.store.isDead } }

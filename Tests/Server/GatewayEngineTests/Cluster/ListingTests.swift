@@ -30,7 +30,7 @@ struct ListingTests {
         requests.devices(request) { $0.topic = EngineRig.topicName(topic) }
     }
 
-    @Test("Lists are read in turn, slice by slice: one over a huge table holds back no other")
+    @Test("Lists are read in slices by turns: one over a huge table delays no other")
     func turns() throws {
         let scene = self.scene()
         #expect(scene.heard { self.list(1, topic: 0, of: $0) }.isEmpty)
@@ -45,7 +45,7 @@ struct ListingTests {
         guard case .answer(2, let outcome)? = heard.first else { throw RigFailure("the list is not answered") }
         #expect(outcome.status == 200 && heard.count == 1)
         #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
-        #expect(scene.store.reads[2].after == EngineRig.token(7), "behind the slice")
+        #expect(scene.store.reads[2].after == EngineRig.token(7), "after the slice")
         // No device of another topic is visible: the list ends without a next page.
         scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
         guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
@@ -74,7 +74,7 @@ struct ListingTests {
         #expect(scene.store.reads.count == 2)
     }
 
-    @Test("A list by the time that pushes wait reads the devices on which a push is pending, and no others")
+    @Test("A list by waiting time reads only devices with a pending push")
     func pending() {
         let scene = self.scene()
         _ = scene.heard { $0.devices(1) { $0.order = .waiting } }

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The engine on a shared store with other gateways", .timeLimit(.minutes(15)))
 struct SharedGatewayEngineTests {
-    @Test("A push to one gateway wakes a worker at another, whose result may reach any")
+    @Test("A push to one gateway wakes a worker at another, and its result may arrive at any")
     func acrossGateways() throws {
         let rig = GatewaysRig(count: 3)
         rig.ask(0) { $0.subscribe(1, slots: 1) }
@@ -40,7 +40,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A stream whose wakes expired gets more when one of them is answered late at another gateway")
+    @Test("A stream with expired wakes gets more after a late answer at another gateway")
     func answeredLate() throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }
@@ -54,7 +54,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("Where more waits than one claim takes, several are open, and every free slot gets what has waited longest")
+    @Test("If more work waits than fits one claim, several are open, and free slots get the longest-waiting work")
     func claimsAtOnce() throws {
         let rig = GatewaysRig()
         let devices = 1100
@@ -109,7 +109,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("A gateway that comes back under another number has lost its wakes, and says so to its workers")
+    @Test("A gateway that returns under another number has lost its wakes, and notifies its workers")
     func newNumber() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.subscribe(1, slots: 1) }
@@ -131,7 +131,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("Two gateways take the first push of one device at the same time: both are answered, once")
+    @Test("Two gateways accept the first push of a device at the same time: both are answered, once")
     func sameNewcomer() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.register(1, 9) }
@@ -148,7 +148,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.counts[.insertConflict] == 1)
     }
 
-    @Test("While commits stay unconfirmed no more pushes are taken, until one is")
+    @Test("While commits stay unconfirmed no more pushes are accepted, until one is confirmed")
     func unconfirmed() throws {
         let rig = GatewaysRig(count: 1)
         rig.ask(0) { $0.register(1, 1) }
@@ -181,7 +181,7 @@ struct SharedGatewayEngineTests {
         #expect(rig[0].word(6) == "scheduled")
     }
 
-    @Test("While every commit is refused the gateway is not ready, says why, and takes pushes as soon as it can")
+    @Test("While every commit is refused the gateway is not ready, says why, and accepts pushes as soon as it can")
     func refusedCommits() throws {
         let rig = GatewaysRig(count: 1)
         rig.ask(0) { $0.register(1, 1) }
@@ -236,7 +236,7 @@ struct SharedGatewayEngineTests {
         #expect(store.topicsAsked.count == 3)
     }
 
-    @Test("A push whose topic cannot be made takes no other push of its batch with it")
+    @Test("A push whose topic cannot be created does not fail the other pushes of its batch")
     func topicRefused() throws {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
@@ -303,7 +303,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.passingOverCount == 2)
     }
 
-    @Test("A question that is asked under another policy launches nothing, and its device is launched once")
+    @Test("A question under a new policy launches nothing, and its device launches once")
     func questionAfterReload() throws {
         let rig = GatewaysRig(count: 1)
         rig.ask(0) { $0.subscribe(1, slots: 4) }
@@ -358,7 +358,7 @@ struct SharedGatewayEngineTests {
         #expect(rig[0].word(3) == "discarded")
     }
 
-    @Test("Conditions that are reported to one gateway are heard at another")
+    @Test("Conditions reported to one gateway are delivered by another")
     func conditions() throws {
         let rig = GatewaysRig()
         rig.ask(1) { requests in
@@ -374,7 +374,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("The notice that a wake has ended may be lost: its slot comes free all the same")
+    @Test("If the notice of a wake's end is lost, its slot still becomes free")
     func lostNotice() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.subscribe(1, slots: 1) }
@@ -477,7 +477,7 @@ struct SharedGatewayEngineTests {
         return (scene, rows)
     }
 
-    @Test("Memory pressure is kept in a transaction that sees no older program", arguments: [false, true])
+    @Test("Memory pressure is stored only while no older program is attached", arguments: [false, true])
     func memoryPressure(isKept: Bool) throws {
         let (scene, former) = try Self.sceneWithDevice()
         var rows = former

@@ -71,7 +71,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.dead.isEmpty == true)
     }
 
-    @Test("Due devices and devices waiting for a slot are found in order, and skipped while another gateway has them")
+    @Test("Due devices and devices waiting for a slot are found in order, and skipped while another gateway holds them")
     func selections() {
         let now = self.database.policyNow
         func lanes(_ target: LaunchTarget, _ since: Int64) -> [SharedDeviceChange.ReadyLane] {
@@ -280,7 +280,7 @@ struct DatabaseFaultTests {
         }
         // Gateways that only count send no requests for reading.
         let missing = Set(DatabaseLog.Event.allCases).subtracting(happened).subtracting([.read])
-        #expect(missing == [], "what never happened proves nothing")
+        #expect(missing == [], "cases that never happened prove nothing")
     }
 }
 

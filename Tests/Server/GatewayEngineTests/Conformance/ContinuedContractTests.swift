@@ -102,7 +102,7 @@ struct ContinuedContractTests {
         return (contract, wakes)
     }
 
-    @Test("Critical memory pressure ends the least advanced task first, one after the other", arguments: EngineKind.all)
+    @Test("Critical memory pressure ends the least advanced task first, one by one", arguments: EngineKind.all)
     func pressure(kind: EngineKind) throws {
         let (contract, wakes) = try self.pressed(kind, last: .fail)
         contract.ask { $0.conditions(10, 1) { $0.memoryPressure = .warning } }
@@ -159,7 +159,7 @@ struct ContinuedContractTests {
         #expect(try contract.lastWake().name == "a")
     }
 
-    @Test("A reload that lowers continuedMax ends the least advanced tasks at once", arguments: EngineKind.all)
+    @Test("A reload that lowers continuedMax ends the least advanced tasks immediately", arguments: EngineKind.all)
     func lowered(kind: EngineKind) throws {
         let (contract, wakes) = try self.pressed(kind, last: .queue)
         var configuration = EngineRig.open(EngineContract.policy)
@@ -176,7 +176,7 @@ struct ContinuedContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    @Test("An advance alone moves the deadline: a report of as much, or less, does not", arguments: EngineKind.all)
+    @Test("Only an advance moves the deadline: an equal or lower report does not", arguments: EngineKind.all)
     func advance(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -185,7 +185,7 @@ struct ContinuedContractTests {
         let launched = contract.wall
         contract.pass(seconds: 10)
         contract.ask { $0.progress(3, wake.id, 0) }
-        #expect(contract.text(3) == #"{"deadline":\#(launched + 60_000)}"#, "nothing is done yet")
+        #expect(contract.text(3) == #"{"deadline":\#(launched + 60_000)}"#, "no progress yet")
         contract.ask { $0.progress(4, wake.id, 5) }
         let advanced = contract.wall
         contract.pass(seconds: 30)
@@ -279,7 +279,7 @@ struct ContinuedContractTests {
 @Suite("The contract of an engine: finished transfers of sessions", .timeLimit(.minutes(15)))
 struct SessionContractTests {
     @Test(
-        "A session's wake stands for what finished until it launched, and is retried as a push",
+        "A session's wake covers the transfers that finished before its launch, and is retried like a push",
         arguments: EngineKind.all
     )
     func counts(kind: EngineKind) throws {
@@ -325,7 +325,7 @@ struct SessionContractTests {
     }
 }
 
-@Suite("The contract of an engine: another policy", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: a new policy", .timeLimit(.minutes(15)))
 struct ReloadContractTests {
     @Test(
         "Pushes that a new policy allows earlier launch earlier, without another event",

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The contract of an engine: devices and access to them", .timeLimit(.minutes(15)))
 struct DeviceContractTests {
-    @Test("A token is of one topic, and may move when it was removed", arguments: EngineKind.all)
+    @Test("A token belongs to one topic, and may move to another after its removal", arguments: EngineKind.all)
     func registration(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -71,7 +71,7 @@ struct DeviceContractTests {
         #expect(contract.word(1) == "BadDeviceToken" && contract.word(3) == "scheduled")
     }
 
-    @Test("Conditions hold launches back, and their end lets them go", arguments: EngineKind.all)
+    @Test("Conditions hold launches, and their end releases them", arguments: EngineKind.all)
     func conditions(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -82,7 +82,7 @@ struct DeviceContractTests {
         guard case .conditions(let conditions) = contract.outcome(3) else {
             throw RigFailure("a report is answered \(contract.answer(3))")
         }
-        #expect(!conditions.network && conditions.batteryLevel == 1, "what was not reported stays")
+        #expect(!conditions.network && conditions.batteryLevel == 1, "fields that were not reported stay")
         contract.ask { $0.readConditions(30, 1) }
         guard case .conditions(conditions) = contract.outcome(30) else {
             throw RigFailure("conditions are read as \(contract.answer(30))")

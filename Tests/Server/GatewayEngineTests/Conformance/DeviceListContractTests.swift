@@ -89,7 +89,7 @@ struct DeviceListContractTests {
         #expect(try self.list(contract, 5300) { $0.topic = "com.example.unknown" } == [])
     }
 
-    @Test("A list is of one state, or of one hold", arguments: EngineKind.all)
+    @Test("A list can be filtered by state, or by hold", arguments: EngineKind.all)
     func states(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -192,7 +192,7 @@ struct DeviceListContractTests {
         #expect(contract.member(9030, "next") == "null" && contract.member(9030, "devices", "0").isEmpty)
     }
 
-    @Test("A prefix is of hexadecimal digits of either case alone", arguments: ["", "g", "0x", "0 ", "é"])
+    @Test("A prefix consists of hexadecimal digits of either case", arguments: ["", "g", "0x", "0 ", "é"])
     func prefixDigits(text: String) {
         #expect(text.withByteView { TokenPrefix(hex: $0) } == nil)
         #expect(String(repeating: "a", count: 201).withByteView { TokenPrefix(hex: $0) } == nil)
@@ -304,7 +304,7 @@ struct PushListContractTests {
         #expect(contract.member(200_200, "pushes", "2", "topic") == EngineRig.topicName(0))
     }
 
-    @Test("Pushes of one moment have an order of their own, which pages keep", arguments: EngineKind.all)
+    @Test("Pushes of the same time have a stable order, which pages keep", arguments: EngineKind.all)
     func moment(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...30 { $0.push(100 + device, device) } }
@@ -315,7 +315,7 @@ struct PushListContractTests {
         }
     }
 
-    @Test("A list is of what became of pushes", arguments: EngineKind.all)
+    @Test("A list can be filtered by the outcome of pushes", arguments: EngineKind.all)
     func outcomes(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {

@@ -5,9 +5,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: why, and a dry run at the same moment", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: explanations agree with dry runs", .timeLimit(.minutes(15)))
 struct DiagnosisContractTests {
-    @Test("Without a push, explain says what a dry run is answered", arguments: EngineKind.all)
+    @Test("Without a push, explain agrees with the answer to a dry run", arguments: EngineKind.all)
     func nothingPending(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let topic = EngineRig.topicName(0)
@@ -74,7 +74,7 @@ struct DiagnosisContractTests {
         }
     }
 
-    @Test("A diagnosis names everything that keeps a push back, each with its remedy", arguments: EngineKind.all)
+    @Test("A diagnosis names everything that holds a push, each with its remedy", arguments: EngineKind.all)
     func ofPush(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let (topic, token) = (EngineRig.topicName(0), EngineRig.token(1).hex)
@@ -127,7 +127,7 @@ struct DiagnosisContractTests {
         #expect(contract.member(12, "checks", "0", "remedy") == "wakegate device register \(token) --topic \(topic)")
     }
 
-    @Test("A list of topics shows the wakes that each stream asked for", arguments: EngineKind.all)
+    @Test("A list of topics shows the kinds of wakes that each stream accepts", arguments: EngineKind.all)
     func takes(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
         contract.ask { $0.register(1, 1) }
@@ -138,7 +138,7 @@ struct DiagnosisContractTests {
         #expect(contract.text(3).contains("\(takes)\"devices\":null}"), "\(contract.text(3))")
     }
 
-    @Test("A list of topics shows the busiest streams of each topic, however busy those of others are")
+    @Test("A list of topics shows the busiest streams of each topic, independent of other topics")
     func busiest() throws {
         let contract = try EngineContract(.all[0])
         contract.ask { requests in
@@ -215,7 +215,7 @@ struct DiagnosisContractTests {
     }
 }
 
-@Suite("Diagnoses with the streams of another gateway", .timeLimit(.minutes(15)))
+@Suite("Diagnoses with streams of another gateway", .timeLimit(.minutes(15)))
 struct SharedDiagnosisTests {
     /// Returns two gateways; the first is asked about device 1.
     private func rig() -> GatewaysRig {
@@ -242,7 +242,7 @@ struct SharedDiagnosisTests {
             }
     }
 
-    @Test("A launch that no stream takes is not ready, although another gateway has free streams")
+    @Test("A launch without an accepting stream is not ready, although another gateway has free streams")
     func untaken() throws {
         let rig = self.rig()
         rig.ask(1) { $0.subscribe(2, slots: 1, tasks: ["a.*"], resources: ["gpu"], takesPushes: false) }
@@ -279,7 +279,7 @@ struct SharedDiagnosisTests {
         #expect(push[0] == "held")
         #expect(push[1].contains("it is not known here whether one of another gateway takes pushes of this device"))
         #expect(push[2].hasPrefix("This gateway knows of no free stream that takes it. It launches at once if"))
-        #expect(try self.diagnosis(rig, 4, task: "a")[1].contains(" none takes a "), "it takes pushes alone")
+        #expect(try self.diagnosis(rig, 4, task: "a")[1].contains(" none takes a "), "it accepts only pushes")
         rig.ask(0) { $0.explain(5, 1) }
         #expect(rig[0].text(5).contains("it launches at once if one of another gateway does"))
         rig.ask(0) { $0.subscribe(6) }

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine that keeps something: failures and restarts", .timeLimit(.minutes(15)))
+@Suite("The contract of a durable engine: failures and restarts", .timeLimit(.minutes(15)))
 struct DurabilityContractTests {
     @Test(
         "After a failed commit every waiting request is refused once, and nothing continues",
@@ -30,7 +30,7 @@ struct DurabilityContractTests {
         contract.settle()
         #expect(contract.word(3) == "ServiceUnavailable" && contract.word(7) == "ServiceUnavailable")
         for request in [4, 5, 6, 8] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "what was not durable has not happened")
+        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "undurable changes have not happened")
 
         contract.ask {
             $0.push(9, 1)
@@ -41,7 +41,7 @@ struct DurabilityContractTests {
         }
         #expect(contract.word(9) == "ServiceUnavailable")
         for request in 10...12 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.answer(13) == "200", "it is answered from what is durable")
+        #expect(contract.answer(13) == "200", "the answer has the durable state")
         contract.pass(seconds: 120)
         #expect(contract.wakes.count == 1)
         for request in 1...13 { #expect(contract.answerCount(request) == 1, "request \(request)") }
@@ -69,7 +69,7 @@ struct DurabilityContractTests {
         }
         #expect(contract.word(3) == "ServiceUnavailable")
         for request in [4, 5] { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "what was not durable has not happened")
+        #expect(contract.wakes.count == 1 && contract.released(1).isEmpty, "undurable changes have not happened")
         contract.ask {
             $0.push(6, 2)
             $0.report(7, wake.id, .newData)
@@ -171,7 +171,7 @@ struct DurabilityContractTests {
     }
 }
 
-@Suite("The contract of an engine that keeps something: background tasks", .timeLimit(.minutes(15)))
+@Suite("The contract of a durable engine: background tasks", .timeLimit(.minutes(15)))
 struct TaskDurabilityContractTests {
     private func contract(_ kind: EngineKind) throws -> EngineContract {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
@@ -179,7 +179,7 @@ struct TaskDurabilityContractTests {
         return contract
     }
 
-    @Test("A submission is answered only when it is durable", arguments: EngineKind.onCommand)
+    @Test("A submission is answered only after it is durable", arguments: EngineKind.onCommand)
     func durableFirst(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.step { $0.submit(1, 1, "a") }
@@ -259,7 +259,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "Progress is answered before it is durable, and is so within a second of its telling",
+        "Progress is answered before it is durable, and is durable within a second",
         arguments: EngineKind.keepingAlone
     )
     func lazyProgress(kind: EngineKind) throws {
@@ -319,7 +319,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "After a failed commit requests are refused, and lists show what is durable",
+        "After a failed commit requests are refused, and lists show the durable state",
         arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {

@@ -60,7 +60,7 @@ final class EngineContract {
             self.step()
         }
         self.commit()
-        #expect(self.under.isIdle, "everything comes to an end")
+        #expect(self.under.isIdle, "all work ends")
     }
 
     /// Sends requests to the engine in one batch, and waits for the answers.

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: an operation that does not exist", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: an additional operation", .timeLimit(.minutes(15)))
 struct MadeUpOperationContractTests {
     /// The only declaration that a new operation needs, apart from its entry in `openapi.json`. It changes whether a
     /// device is charging, and answers with the previous state.
@@ -72,7 +72,7 @@ struct MadeUpOperationContractTests {
             $0.act(5, Self.plugged, on: 1)
         }
         #expect(contract.text(4) == #"{"wasCharging":false}"#)
-        #expect(contract.text(5) == #"{"isCharging":true}"#, "a question finds what was changed before it")
+        #expect(contract.text(5) == #"{"isCharging":true}"#, "a question sees earlier changes")
         #expect(contract.conditions(1).last?.charging == true)
         if kind.keeps { try contract.restart() }
         contract.ask { $0.act(6, Self.plug, on: 1) }
@@ -82,7 +82,7 @@ struct MadeUpOperationContractTests {
         for request in 3...7 { #expect(contract.answerCount(request) == 1, "request \(request)") }
     }
 
-    @Test("A device that is unknown, removed or of another topic is out of its reach", arguments: EngineKind.all)
+    @Test("An unknown or removed device, or one of another topic, is out of scope", arguments: EngineKind.all)
     func reach(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let (stranger, owner) = (try Caller.ofTopics([1]), try Caller.ofTopics([0]))
@@ -105,7 +105,7 @@ struct MadeUpOperationContractTests {
         #expect(contract.text(8) == #"{"isCharging":false}"#)
     }
 
-    @Test("After a failed commit it does what it declares", arguments: EngineKind.keepingAlone)
+    @Test("After a failed commit the operation behaves as declared", arguments: EngineKind.keepingAlone)
     func failedStore(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.register(1, 1) }
@@ -116,7 +116,7 @@ struct MadeUpOperationContractTests {
             $0.act(4, Self.plugged, on: 1)
         }
         for request in 2...3 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
-        #expect(contract.text(4) == #"{"isCharging":false}"#, "it is answered from what is durable")
+        #expect(contract.text(4) == #"{"isCharging":false}"#, "the answer has the durable state")
     }
 }
 

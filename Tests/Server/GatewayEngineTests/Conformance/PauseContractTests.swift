@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: paused topics, and what people drop", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: paused topics and dropped pushes", .timeLimit(.minutes(15)))
 struct PauseContractTests {
     @Test(
         "A paused topic launches nothing automatically, and its waiting pushes launch when it is resumed",
@@ -70,7 +70,7 @@ struct PauseContractTests {
     }
 
     @Test(
-        "Explain says of a paused topic what it is and what ends it, before every other hold",
+        "Explain names a pause and its end before every other hold",
         arguments: EngineKind.all
     )
     func explained(kind: EngineKind) throws {
@@ -103,7 +103,7 @@ struct PauseContractTests {
         #expect(contract.member(7, "topics", "0", "paused") == "true")
     }
 
-    @Test("A person launches what is paused, and its wake goes its way", arguments: EngineKind.all)
+    @Test("An operator can launch a push of a paused topic, and its wake proceeds normally", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1, slots: 1) }
@@ -114,7 +114,7 @@ struct PauseContractTests {
         #expect(contract.answer(5) == "409 NoWorker", "its only slot is taken")
         let first = try contract.lastWake()
         contract.ask { $0.report(6, first.id, .newData) }
-        #expect(contract.answer(6) == "204" && contract.wakes.count == 1, "what was in flight goes on, and no more")
+        #expect(contract.answer(6) == "204" && contract.wakes.count == 1, "only the wake in flight ends")
         contract.ask { $0.simulateLaunch(7, 2) }
         #expect(contract.answer(7) == "202")
         let second = try contract.lastWake()
@@ -146,7 +146,7 @@ struct PauseContractTests {
         #expect(contract.answer(9) == "202" && contract.wakes.count == 2, "an empty one")
     }
 
-    @Test("A push that is now or never is not taken into a pause", arguments: EngineKind.all)
+    @Test("A now-or-never push does not wait for the end of a pause", arguments: EngineKind.all)
     func nowOrNever(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -241,7 +241,7 @@ struct PauseContractTests {
         #expect(contract.member(4, "payload", "aps", "content-available") == "1")
     }
 
-    @Test("An operator's push goes the way of a provider's, and is counted as one", arguments: EngineKind.all)
+    @Test("An operator's push is handled and counted like a provider's", arguments: EngineKind.all)
     func testPush(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }

@@ -40,7 +40,7 @@ struct PushContractTests {
         for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
     }
 
-    @Test("Nothing is heard of a push or its wake before both are durable", arguments: EngineKind.onCommand)
+    @Test("A push is answered and its wake sent only after both are durable", arguments: EngineKind.onCommand)
     func afterCommit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -50,7 +50,7 @@ struct PushContractTests {
         contract.commit()
         #expect(contract.answered == [1, 2] && contract.wakes.count == 1)
         contract.step()
-        #expect(contract.answerCount(3) == 0, "it came behind what was being committed")
+        #expect(contract.answerCount(3) == 0, "it arrived after the commit began")
         contract.commit()
         #expect(contract.answered == [1, 2, 3] && contract.wakes.count == 2)
         let wake = try contract.lastWake()
@@ -125,13 +125,13 @@ struct PushContractTests {
         #expect(books.launched == 2)
     }
 
-    @Test("Now or never: with a free slot it launches, without one it is over", arguments: EngineKind.all)
+    @Test("A now-or-never push launches with a free slot, and is discarded without one", arguments: EngineKind.all)
     func nowOrNever(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1, expiration: 0) }
         #expect(contract.word(1) == "discarded")
         contract.ask { $0.subscribe(2, slots: 1) }
-        #expect(contract.wakes.isEmpty, "a push that is over does not launch later")
+        #expect(contract.wakes.isEmpty, "an ended push does not launch later")
         contract.ask { $0.push(3, 2, expiration: 0) }
         #expect(contract.word(3) == "launched" && contract.wakes.map(\.push) == [EngineRig.apnsID(3)])
         contract.ask { $0.push(4, 3, expiration: 0) }
@@ -194,7 +194,7 @@ struct PushContractTests {
         #expect(contract.member(3, "attempts") == "1" && contract.member(5, "attempts") == "2")
     }
 
-    @Test("A dry run says what would be, and changes nothing", arguments: EngineKind.all)
+    @Test("A dry run gives the answer of a push, and changes nothing", arguments: EngineKind.all)
     func dryRun(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }

@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: how long wakes took, and what was counted lately", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: durations of wakes and recent counts", .timeLimit(.minutes(15)))
 struct RecentContractTests {
     @Test("Statistics name the slowest workers, of all topics and of one", arguments: EngineKind.all)
     func workers(kind: EngineKind) throws {

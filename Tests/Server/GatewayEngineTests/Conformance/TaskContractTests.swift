@@ -14,7 +14,7 @@ private func taskContract(_ kind: EngineKind) throws -> EngineContract {
 
 @Suite("The contract of an engine: background tasks", .timeLimit(.minutes(15)))
 struct TaskContractTests {
-    @Test("A request launches at once where it may, and its worker says how it ended", arguments: EngineKind.all)
+    @Test("A request launches immediately if possible, and its worker reports the outcome", arguments: EngineKind.all)
     func launch(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask { $0.subscribe(1, tasks: ["com.example.*"]) }
@@ -37,7 +37,7 @@ struct TaskContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor && books.launched == 0)
     }
 
-    @Test("A push takes a result alone", arguments: EngineKind.all)
+    @Test("A push accepts only a result", arguments: EngineKind.all)
     func pushResult(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -50,7 +50,7 @@ struct TaskContractTests {
         #expect(contract.answer(3) == "400 BadResult" && contract.answer(4) == "204")
     }
 
-    @Test("A request goes to a stream that handles it and to no other", arguments: EngineKind.all)
+    @Test("A request goes only to a stream that handles it", arguments: EngineKind.all)
     func takers(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -145,7 +145,7 @@ struct TaskContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    @Test("A bound of the gateway is answered 429, by its name", arguments: EngineKind.all)
+    @Test("A request over a limit of the gateway is answered 429, with the limit's name", arguments: EngineKind.all)
     func bound(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {
             $0.permittedTasks = .all
@@ -225,7 +225,7 @@ struct TaskContractTests {
         #expect(contract.answer(8) == "409 WakeEnded")
     }
 
-    @Test("Progress is of continued tasks alone", arguments: EngineKind.all)
+    @Test("Only continued tasks have progress", arguments: EngineKind.all)
     func noProgress(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -239,7 +239,7 @@ struct TaskContractTests {
         #expect(contract.expirations(1) == [.deadline])
     }
 
-    @Test("A processing task ends when its conditions do, and asks for the time it had", arguments: EngineKind.all)
+    @Test("A processing task ends when its conditions do, and may be extended", arguments: EngineKind.all)
     func interrupted(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         // Answered before the stream begins, so that the stream is not notified.
@@ -264,7 +264,7 @@ struct TaskContractTests {
         #expect(try contract.books().requestResults(.interrupted) == 1)
     }
 
-    @Test("An operator launches and ends what an identifier names", arguments: EngineKind.all)
+    @Test("An operator launches and ends a task by its identifier", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         let later = contract.wall + 3_600_000

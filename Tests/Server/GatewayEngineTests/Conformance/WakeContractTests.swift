@@ -77,7 +77,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "Failed, the push is launched again as the policy says, and is over after the last attempt",
+        "A failed push is launched again by the policy, and ends after the last attempt",
         arguments: EngineKind.all
     )
     func retries(kind: EngineKind) throws {
@@ -93,7 +93,7 @@ struct WakeContractTests {
         #expect((books.launched, books.discarded[.exhausted], books.pending) == (3, 1, 0))
     }
 
-    @Test("More time moves the deadline, within what the policy gives", arguments: EngineKind.all)
+    @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
     func extensions(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 15)
@@ -126,7 +126,7 @@ struct WakeContractTests {
         contract.ask { $0.push(3, 2) }
         contract.pass(seconds: 21)
         #expect(contract.expired(1) == [wake.id] && contract.released(1) == [wake.id])
-        #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "who waited has its slot")
+        #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "the waiting push gets the slot")
         contract.ask { $0.report(4, wake.id, .newData) }
         #expect(contract.answer(4) == "409 WakeEnded")
         let books = try contract.books()
@@ -134,7 +134,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "The wakes of a stream that ends are lost, and launched again on another, the attempt counted",
+        "The wakes of an ended stream are lost and launch again on another, with a counted attempt",
         arguments: EngineKind.all
     )
     func streamEnds(kind: EngineKind) throws {
@@ -153,7 +153,7 @@ struct WakeContractTests {
         #expect((books.completed, books.launched) == (1, 2))
     }
 
-    @Test("A wake that never reached its worker is launched again, the attempt taken back", arguments: EngineKind.all)
+    @Test("A wake that never reached its worker launches again, without a counted attempt", arguments: EngineKind.all)
     func neverReached(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: true) }
@@ -167,7 +167,7 @@ struct WakeContractTests {
         #expect(try contract.books().results[.lost] == 2, "it had ended")
     }
 
-    @Test("A wake that could not begin goes to another worker, without an attempt", arguments: EngineKind.all)
+    @Test("A wake that could not begin goes to another worker, without a counted attempt", arguments: EngineKind.all)
     func released(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.subscribe(3, slots: 1) }
@@ -199,7 +199,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "A worker that gives three wakes back in a row gets no more, and everybody is shown why",
+        "A worker that gives three wakes back in a row gets no more, and all views show the reason",
         arguments: EngineKind.all
     )
     func stalledByReleases(kind: EngineKind) throws {
@@ -235,7 +235,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "A first wake that expires on a stream from which nothing came may not have been received",
+        "If a first wake expires on a silent stream, it may not have been received",
         arguments: EngineKind.all
     )
     func doubt(kind: EngineKind) throws {
@@ -295,7 +295,7 @@ struct WakeContractTests {
         #expect(contract.released(1) == [wake.id])
     }
 
-    @Test("A gateway that shuts down launches nothing and takes results", arguments: EngineKind.all)
+    @Test("A gateway that shuts down launches nothing and accepts results", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind, slots: 3)
         contract.ask { $0.push(3, 1) }

@@ -78,7 +78,7 @@ struct WarningContractTests {
         contract.pass(seconds: 10)
         contract.ask { $0.extend(3, wake.id) }
         contract.pass(seconds: 14)
-        #expect(contract.warnings(1).isEmpty, "the first deadline is none any more")
+        #expect(contract.warnings(1).isEmpty, "the first deadline no longer applies")
         contract.pass(seconds: 1)
         #expect(contract.warnings(1).map(\.timeLeft) == [5000])
         contract.pass(seconds: 1)
@@ -121,7 +121,7 @@ struct WarningContractTests {
         #expect(contract.answer(8) == "204" && contract.expired(4).isEmpty)
     }
 
-    @Test("A wake that was lost is launched with a deadline and a warning of its own", arguments: EngineKind.all)
+    @Test("A lost wake launches again with a new deadline and warning", arguments: EngineKind.all)
     func lost(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 12)
@@ -141,7 +141,7 @@ struct WarningContractTests {
         return configuration
     }
 
-    @Test("Another lead takes effect at once, for wakes in flight, too", arguments: EngineKind.all)
+    @Test("A new lead takes effect immediately, also for wakes in flight", arguments: EngineKind.all)
     func reload(kind: EngineKind) throws {
         let (on, _) = try self.launched(kind, lead: 0)
         on.pass(seconds: 5)
@@ -180,7 +180,7 @@ struct WarningContractTests {
 
 @Suite("Warnings before deadlines of devices that are not in memory", .timeLimit(.minutes(15)))
 struct SharedWarningTests {
-    @Test("Another lead takes effect for a wake whose launch was not yet confirmed when it came")
+    @Test("A new lead takes effect for a wake whose launch was not confirmed yet")
     func reload() {
         let rig = GatewaysRig(count: 1, WarningContractTests.configuration(lead: 0))
         rig.ask(0) { $0.subscribe(1, slots: 1) }

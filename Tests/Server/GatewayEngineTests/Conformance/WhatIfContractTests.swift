@@ -50,7 +50,7 @@ struct WhatIfContractTests {
         }
     }
 
-    @Test("A push that is discarded counts once, also when it stood for others", arguments: EngineKind.all)
+    @Test("A discarded push counts once, also if it stood for others", arguments: EngineKind.all)
     func discarded(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -65,7 +65,7 @@ struct WhatIfContractTests {
         #expect(wait >= 7_200_000, "\(contract.text(10))")
     }
 
-    @Test("The simulator runs an exported trace as the what-if does", arguments: EngineKind.all)
+    @Test("The simulator reproduces the what-if from an exported trace", arguments: EngineKind.all)
     func trace(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }

@@ -143,9 +143,9 @@ struct CommitDeskTests {
     }
 }
 
-@Suite("How far apart commits begin", .timeLimit(.minutes(15)))
+@Suite("The interval between commits", .timeLimit(.minutes(15)))
 struct CommitPaceTests {
-    @Test("While pushes come fast from many, commits are an interval apart, on a disk that would take each push alone")
+    @Test("With many fast senders commits are an interval apart, even on a fast disk")
     func many() {
         for rate in [6_000, 10_000, 100_000] as [Int64] {
             var scene = Scene(senders: .many(perSecond: rate))
@@ -161,7 +161,7 @@ struct CommitPaceTests {
         }
     }
 
-    @Test("Where pushes come slowly, the store never rests")
+    @Test("With few pushes the store never delays commits")
     func few() {
         var scene = Scene(senders: .many(perSecond: CommitPace.pushesPerSecondMin * 9 / 10))
         scene.run(until: 5_000_000)
@@ -169,14 +169,14 @@ struct CommitPaceTests {
         #expect(scene.pushCount > 15_000)
     }
 
-    @Test("A sender alone that waits for each answer never waits for anything but its commit")
+    @Test("A single sender that waits for each answer waits only for its commit")
     func alone() {
         var scene = Scene(senders: .waiting(1))
         scene.run(until: 5_000_000)
         #expect(scene.longestWait == Scene.commitTime && scene.commits.count > 15_000)
     }
 
-    @Test("Senders that wait for their answers do not send much less for rests", arguments: [2, 4, 8, 16])
+    @Test("Delays hardly reduce the rate of senders that wait for their answers", arguments: [2, 4, 8, 16])
     func waiting(_ count: Int) {
         let time: Int64 = 20_000_000
         var without = Scene(senders: .waiting(count), rests: false)
@@ -186,7 +186,7 @@ struct CommitPaceTests {
         #expect(with.pushCount * 100 >= without.pushCount * 97, "\(with.pushCount) of \(without.pushCount)")
     }
 
-    @Test("Quick senders are not slowed for long by others that join them and take their time")
+    @Test("Fast senders are slowed only briefly when slow ones join")
     func joined() {
         func pushes(rests: Bool) -> Int {
             var scene = Scene(senders: .waiting(4), rests: rests)

@@ -27,7 +27,7 @@ struct GatewayRecordsTests {
         return self.keys(batch)
     }
 
-    @Test("Refused pushes are stored once a second at most, unless it is the end")
+    @Test("Refused pushes are stored at most once a second, and at the end")
     func rejections() {
         let records = GatewayRecords(countingSince: 1)
         let reason = APNSReason.badTopic.index
@@ -45,7 +45,7 @@ struct GatewayRecordsTests {
         #expect(records.rejections.total[reason] == 2)
     }
 
-    @Test("A policy is stored when it is another one")
+    @Test("A policy is stored when it changes")
     func policies() {
         let records = GatewayRecords(countingSince: 1)
         records.begin(EngineRig.open(), at: self.now)
@@ -58,7 +58,7 @@ struct GatewayRecordsTests {
         #expect(self.take(records, at: 0) == [RecordKey(.policies)] && !records.hasChanges(at: 0))
     }
 
-    @Test("That workers are asked is stored once", arguments: [true, false])
+    @Test("The requirement of worker tokens is stored once", arguments: [true, false])
     func asked(before: Bool) {
         let records = GatewayRecords(countingSince: 1, wereWorkersAsked: before)
         records.workersAsked()
@@ -68,7 +68,7 @@ struct GatewayRecordsTests {
         #expect(!records.hasChanges(at: 0))
     }
 
-    @Test("A start stores when counting began, a new policy, and that workers are asked", arguments: [true, false])
+    @Test("A start stores the begin of counting, a new policy, and the token requirement", arguments: [true, false])
     func beginning(isAsking: Bool) {
         let records = GatewayRecords(countingSince: 1, wereWorkersAsked: isAsking)
         records.begin(EngineRig.open(), at: self.now)
@@ -133,7 +133,7 @@ struct EngineClockTests {
     }
 }
 
-@Suite("Moments in answers", .timeLimit(.minutes(15)))
+@Suite("Times in answers", .timeLimit(.minutes(15)))
 struct EngineMomentTests {
     @Test("A removal has one timestamp, whichever step answers")
     func oneTimestamp() throws {
@@ -148,9 +148,9 @@ struct EngineMomentTests {
     }
 }
 
-@Suite("Where a gateway keeps what it keeps")
+@Suite("Storage locations of a gateway")
 struct GatewayStoreTests {
-    @Test("The history has the configured bounds on a disk, and those of memory in memory")
+    @Test("On a disk the history has the configured limits, and in memory its own")
     func historyLimits() throws {
         var configuration = GatewayConfiguration()
         configuration.limits.historyBytesMax = 100 << 20

@@ -78,7 +78,7 @@ struct PushDeskTests {
         Case(testDescription: "in a shutdown", word: "Shutdown", prepare: { $0.pushes.drain() }),
     ]
 
-    @Test("Every refusal has its reason, is counted, and says when to come again", arguments: cases)
+    @Test("Every refusal has its reason and its retry time, and is counted", arguments: cases)
     func refused(refusal: Case) throws {
         var configuration = EngineRig.open()
         refusal.configure(&configuration)
@@ -98,7 +98,7 @@ struct PushDeskTests {
         #expect(rig.limits.met(rig.dispatcher).map(\.count).reduce(0, +) == (refusal.limit == nil ? 0 : 1))
     }
 
-    @Test("An expiry is of the wall clock, and none is the policy's")
+    @Test("An expiry is in wall clock time, and without one the policy's applies")
     func expirations() {
         let rig = DeskRig()
         let wall = rig.rig.now / 1000 + 10

@@ -26,7 +26,7 @@ struct RequestDeskTests {
         #expect(rig.answers().isEmpty && !rig.requests.isLongListNext)
     }
 
-    @Test("A stream begins before its first wake, and none begins in a shutdown or past a bound")
+    @Test("A stream begins before its first wake, and none begins in a shutdown or beyond a limit")
     func subscriptions() throws {
         var configuration = EngineRig.open()
         configuration.topicsMax = 1

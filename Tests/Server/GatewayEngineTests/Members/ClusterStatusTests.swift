@@ -83,7 +83,7 @@ struct ConfigurationDigestsTests {
     }
 
     @Test(
-        "Each key by which a gateway decides differs by its own name",
+        "A difference in any key that affects decisions is reported under that key",
         arguments: [
             ("policy.launchInterval=77", "policy.launchInterval"), ("policy.maxPenalty=1", "policy.maxPenalty"),
             ("registration=open", "registration"), ("limits.devicesMax=5", "limits.devicesMax"),
@@ -100,7 +100,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([other, other]) == [])
     }
 
-    @Test("Every parameter of the policy has a key, and so has what a topic names in another way than all others")
+    @Test("Every parameter of the policy has a key, and so has each setting that a topic overrides")
     func parameters() throws {
         let digests = try self.digests()
         for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }

@@ -63,7 +63,7 @@ struct ConformanceTests {
         #expect(answer?.type == 1, sourceLocation: location)
     }
 
-    @Test("3.4 a preface that comes byte by byte is a preface")
+    @Test("3.4 a preface that arrives byte by byte is valid")
     func splitPreface() throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
@@ -83,7 +83,7 @@ struct ConformanceTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("5.1.2 a stream over the limit is refused, and what its field block put into the table is kept")
+    @Test("5.1.2 a stream over the limit is refused, and its fields stay in the table")
     func refusedStreamIsDecoded() throws {
         var limits = TransportLimits()
         limits.streamsPerConnectionMax = 1
@@ -98,7 +98,7 @@ struct ConformanceTests {
         #expect(peer.frame(type: 1, stream: 5)?.status == 200)
     }
 
-    @Test("5.4.1 GOAWAY names the last stream that was taken, which was answered")
+    @Test("5.4.1 GOAWAY names the last accepted stream, which was answered")
     func lastStream() throws {
         let server = try TestServer()
         let peer = try server.peer()
@@ -120,7 +120,7 @@ struct ConformanceTests {
         #expect(peer.frame(type: 1, stream: 3)?.payload.first == 0x88)
     }
 
-    @Test("6.5.3 settings are taken in their order, and answered at once")
+    @Test("6.5.3 settings are applied in order, and acknowledged immediately")
     func settingsInOrder() throws {
         let server = try TestServer()
         let peer = try server.peer(settings: ScriptedPeer.setting(4, 100) + ScriptedPeer.setting(4, 1))
@@ -130,7 +130,7 @@ struct ConformanceTests {
         #expect(peer.frame(type: 0, stream: 1)?.payload.count == 1)
     }
 
-    @Test("6.8 a client that goes away still gets its answers, then the connection ends")
+    @Test("6.8 a client that sends GOAWAY still gets its answers, then the connection ends")
     func goAway() async throws {
         let server = try TestServer()
         let peer = try server.peer()
@@ -156,7 +156,7 @@ struct ConformanceTests {
         Self.expectGoesOn(peer)
     }
 
-    @Test("6.9.1 no more DATA comes than the window of the stream has room for")
+    @Test("6.9.1 DATA does not exceed the window of the stream")
     func streamWindow() throws {
         let server = try TestServer()
         let peer = try server.peer(settings: ScriptedPeer.setting(4, 1))
@@ -166,7 +166,7 @@ struct ConformanceTests {
         #expect(try Self.dataBytes(peer) == 70)
     }
 
-    @Test("6.9.1 no more DATA comes than the window of the connection has room for")
+    @Test("6.9.1 DATA does not exceed the window of the connection")
     func connectionWindow() throws {
         let server = try TestServer()
         let peer = try server.peer(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
@@ -178,7 +178,7 @@ struct ConformanceTests {
         #expect(try Self.dataBytes(peer) == 10)
     }
 
-    @Test("6.9.2 a new initial window holds for streams that are open, and may take theirs below nothing")
+    @Test("6.9.2 a new initial window applies to open streams, and may make theirs negative")
     func initialWindow() throws {
         let server = try TestServer()
         let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))

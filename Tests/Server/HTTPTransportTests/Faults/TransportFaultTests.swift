@@ -7,7 +7,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every call of the transport to the system and to OpenSSL fails at every place.
-@Suite("The transport, each of whose steps fails", .timeLimit(.minutes(15)))
+@Suite("The transport with failures in each step", .timeLimit(.minutes(15)))
 struct TransportFaultTests {
     private typealias Step = SystemFaults.Step
     private typealias Language = FaultScene.Language
@@ -117,7 +117,7 @@ struct TransportFaultTests {
         #expect(try scene.verdict() == [])
     }
 
-    @Test("A server that cannot start says so and leaves nothing open; one that can serves")
+    @Test("A server that cannot start reports it and leaves nothing open, and one that can serves")
     func start() throws {
         for step in [SystemFaults.Step.open, .bind, .listen, .option, .watch, .thread] {
             for error in [EMFILE, ENFILE, ENOMEM, ENOBUFS, EAGAIN] {

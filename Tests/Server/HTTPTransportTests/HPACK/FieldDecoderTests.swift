@@ -121,7 +121,7 @@ struct FieldDecoderTests {
         #expect(known > 10, "seed \(seed): hardly a field came again")
     }
 
-    @Test("A block may come byte by byte")
+    @Test("A block may arrive byte by byte")
     func bytewise() throws {
         let deflater = LibraryDeflater(tableBytesMax: FieldDecoder.tableBytesMax)
         let fields = [
@@ -138,7 +138,7 @@ struct FieldDecoderTests {
         }
     }
 
-    @Test("Every byte is read from Huffman code, between others and at the end", arguments: UInt8.min...UInt8.max)
+    @Test("Every byte is decoded from Huffman code, between others and at the end", arguments: UInt8.min...UInt8.max)
     func huffman(symbol: UInt8) throws {
         let zeros = [UInt8](repeating: UInt8(ascii: "0"), count: 40)
         let deflater = LibraryDeflater(tableBytesMax: 0)
@@ -166,7 +166,7 @@ struct FieldDecoderTests {
         return block + [UInt8(rest)] + [UInt8](repeating: 0x76, count: valueCount)
     }
 
-    @Test("The longest field is read, name and value, and one byte more is a fault, before it has come")
+    @Test("The longest field is read, and one more byte is a fault, before it has arrived")
     func longestField() throws {
         let most = 32_000 - 1
         var reading = Reading()
@@ -185,7 +185,7 @@ struct FieldDecoderTests {
         #expect(isFault)
     }
 
-    @Test("A field that has come in part is looked at again only when it can be whole")
+    @Test("A partial field is examined again only when it may be complete")
     func manyPieces() throws {
         let block = Self.literal(valueCount: 30_000)
         var reading = Reading()
@@ -193,7 +193,7 @@ struct FieldDecoderTests {
         #expect(reading.fields.map(\.value.count) == [30_000])
     }
 
-    @Test("An entry as large as the table is kept, one byte larger empties it")
+    @Test("An entry of the table's size is kept, and one byte more empties the table")
     func largestEntry() throws {
         for (count, isKept) in [(4096 - 32 - 1, true), (4096 - 32, false)] {
             var reading = Reading()
@@ -229,7 +229,7 @@ struct FieldDecoderTests {
         }
     }
 
-    @Test("Another field that is never indexed is not taken for the credential")
+    @Test("Another never-indexed field is not mistaken for the credential")
     func otherSecrets() throws {
         let value = [UInt8](repeating: 0x61, count: 150)
         var reading = Reading()
@@ -312,7 +312,7 @@ struct FieldEncoderTests {
         return fields
     }
 
-    @Test("Every status is the one that was meant", arguments: 200...999)
+    @Test("Every status is encoded correctly", arguments: 200...999)
     func status(status: Int) throws {
         let response = Response()
         response.begin(status: status)
@@ -333,7 +333,7 @@ struct FieldEncoderTests {
         #expect(taken == behindStatus, "as HTTP/1 takes the block apart")
     }
 
-    @Test("A block is what RFC 7541 says it is")
+    @Test("A block has the form of RFC 7541")
     func bytes() {
         let response = Response()
         response.begin(status: 403)

@@ -6,14 +6,14 @@ import Wire
 struct HTTP1ConformanceTests {
     private static let all = HTTP1Case.lines + HTTP1Case.fields + HTTP1Case.lengths + HTTP1Case.chunks
 
-    @Test("Every message has its answers, and nothing of it is taken for another", arguments: all)
+    @Test("Every message gets its answers, and no part of it is read as another message", arguments: all)
     func answers(of each: HTTP1Case) {
         let fixture = HTTP1Fixture()
         fixture.receive(each.sent)
         self.check(each, fixture)
     }
 
-    @Test("The same comes of the same bytes, one at a time", arguments: all.filter { $0.sent.count < 1_000 })
+    @Test("The result is the same byte by byte", arguments: all.filter { $0.sent.count < 1_000 })
     func pieces(of each: HTTP1Case) {
         let whole = HTTP1Fixture()
         whole.receive(each.sent)
@@ -43,7 +43,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    @Test("The cases are many, and each has a name of its own")
+    @Test("There are many cases, with different names")
     func cases() {
         #expect(Self.all.count > 150)
         #expect(Set(Self.all.map(\.rule)).count == Self.all.count)
@@ -166,7 +166,7 @@ struct HTTP1ConformanceTests {
         #expect(!fixture.session.wantsToRead)
     }
 
-    @Test("A connection whose answer has left ends when too much of the rest comes, or when it is to end")
+    @Test("After its answer a connection ends if too much of the request follows, or if it must end")
     func restOfBody() {
         var limits = TransportLimits()
         limits.discardedBytesMax = 5000
@@ -193,7 +193,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.session.isFinished)
     }
 
-    @Test("A request that takes too long is answered 408; a connection that asks nothing just ends")
+    @Test("A request that takes too long is answered 408, and a connection without a request just ends")
     func time() {
         var limits = TransportLimits()
         limits.requestSeconds = 5
@@ -216,7 +216,7 @@ struct HTTP1ConformanceTests {
     }
 
     @Test(
-        "Bytes that come drop by drop do not put off the end of a request's time",
+        "A slow trickle of bytes does not extend a request's time",
         arguments: ["", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 99\r\n\r\n"]
     )
     func drip(beginning: String) {

@@ -4,7 +4,7 @@ import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP1Tests {
-    @Test("A method that begins like HTTP/2's preface is not taken for it")
+    @Test("A method that begins like HTTP/2's preface is not mistaken for it")
     func methodLikePreface() throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
@@ -36,7 +36,7 @@ struct HTTP1Tests {
         #expect(peer.text(through: "released")?.hasPrefix("HTTP/1.1 200 ") == true)
     }
 
-    @Test("A streaming response begins at once; its reader's end is noticed")
+    @Test("A streaming response begins immediately, and its reader's end is noticed")
     func streaming() async throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
