@@ -118,7 +118,7 @@ struct PauseTests {
         let explained = try first.admin("/v1/devices/\(self.token)")
         #expect(explained.value("held") as? [String] == ["paused"])
         let why = try #require(explained.value("why") as? String)
-        #expect(why.hasPrefix("The topic \(self.topic) is paused, and nothing of it launches by itself"), "\(why)")
+        #expect(why.hasPrefix("The topic \(self.topic) is paused, and nothing of it launches on its own"), "\(why)")
         #expect(try first.stats().integer("devices", "held", "paused") == 1)
         #expect(try first.admin("/metrics").body.contains(#"wakegate_devices_held{reason="paused"} 1"#))
         worker.process.send(SIGKILL)

@@ -27,7 +27,7 @@ enum CredentialFile {
             )
         }
         guard !isPrivate || status.kind == .file else {
-            throw CredentialError(message: "\(path) is not a regular file; replace it with one.")
+            throw CredentialError(message: "\(path) is not a regular file; put one there.")
         }
         guard !isPrivate || status.permissions & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
@@ -56,7 +56,7 @@ enum CredentialFile {
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: bytesMax + 1) } catch {
             throw self.error(path, "cannot be read", error)
         }
-        guard let bytes else { throw CredentialError(message: "\(path) is not a regular file; replace it with one.") }
+        guard let bytes else { throw CredentialError(message: "\(path) is not a regular file; put one there.") }
         guard bytes.count <= bytesMax else {
             throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
         }
