@@ -45,6 +45,7 @@ def make(gateway: WakeGate, **options: Any) -> Worker:
     return Worker(gateway.url, topic=TOPIC, ca=gateway.ca, devices=[DEVICE], **options)
 
 
+@pytest.mark.wakegate(settings={"policy.maxAttempts": 1})
 def test_the_log_says_once_why_a_wake_ended(wakegate: WakeGate, caplog: pytest.LogCaptureFixture) -> None:
     worker, started = make(wakegate), threading.Event()
 

@@ -23,8 +23,9 @@ class Location:
     """The gateway's URL and the credentials, resolved as the command line tool does it.
 
     An argument wins over WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT and
-    WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. Where an argument or WAKEGATE_URL names the gateway, nothing of the context
-    in use is shown to it; a context that is named wins over the variables.
+    WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder.
+    Where an argument or WAKEGATE_URL names the gateway, nothing of the context in use is shown to it; a context that is
+    named wins over the variables.
     """
 
     def __init__(
