@@ -142,7 +142,7 @@ struct ClientTextTests {
         #expect(periods[0] == "                 last hour              last day")
         #expect(periods[3] == "  coalesced      17                     98")
         #expect(periods[4] == "  discarded      0                      2 (expired 2)")
-        #expect(periods[6] == "  ended          4 (newData 3, lost 1)  104 (newData 100, lost 4)")
+        #expect(periods[6] == "  ended          4 (lost 1, newData 3)  104 (lost 4, newData 100)")
         #expect(periods[7] == "since            2026-11-28T19:00:00Z   2026-11-27T20:00:00Z")
         let durations = StatsText.durations(stats).split(separator: "\n").map(String.init)
         #expect(durations[0] == "duration of wakes since 2026-11-28T19:30:00Z, slowest first")

@@ -129,14 +129,15 @@ package enum StatsText {
 
     /// Returns the counts of each period as a column.
     package static func recent(_ stats: JSONValue) -> String {
-        let periods = (stats["recent"] ?? .null).members
+        let recent = stats["recent"] ?? .null
+        let heads = [("hour", "last hour"), ("day", "last day"), ("since", "in the period")]
+        let periods = heads.compactMap { name, head in recent[name].map { (head: head, value: $0) } }
         guard !periods.isEmpty else { return "" }
         func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
             [name] + periods.map { value($0.value) }
         }
-        let heads = ["hour": "last hour", "day": "last day", "since": "in the period"]
         return TableText.lines([
-            [""] + periods.map { heads[$0.name] ?? $0.name },
+            [""] + periods.map(\.head),
             row("pushes accepted") { self.number($0["accepted"]) },
             row("  completed") { self.number($0["completed"]) },
             row("  coalesced") { self.number($0["coalesced"]) },

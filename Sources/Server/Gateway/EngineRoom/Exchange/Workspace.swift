@@ -87,7 +87,7 @@ package struct Workspace {
             since: room.records.countingSince,
             limits: room.limits.met(self.dispatcher),
             acceptedLoss: room.records.acceptedLoss,
-            durations: DurationReport(self),
+            durations: self.durationReport(nil),
             recent: self.recent(nil, room, since: since),
             cluster: self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         )
@@ -100,12 +100,14 @@ package struct Workspace {
             rejected: room.records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
             since: room.records.countingSince,
-            durations: DurationReport(self, topic),
+            durations: self.durationReport(topic),
             recent: self.recent(topic, room, since: since)
         )
     }
 
-    /// Returns the counts of a topic, or of all, for the last hour and day, or since a moment in milliseconds since 1970.
+    /// Returns the counts of a topic, or of all, for the last hour and day.
+    ///
+    /// - Parameter since: the start of the only period, in milliseconds since 1970; nil for the last hour and day.
     func recent(
         _ topic: TopicIndex?,
         _ room: RoomState,
@@ -118,6 +120,12 @@ package struct Workspace {
         ]
         if let since { periods = [("since", self.offset.instant(wallMilliseconds: since).milliseconds)] }
         return periods.map { ($0, room.recent.counts(books, of: topic, since: $1, now, self.offset)) }
+    }
+
+    /// Returns the durations of wakes of a topic, or of all, for an answer.
+    private func durationReport(_ topic: TopicIndex?) -> DurationReport {
+        let since = self.offset.wall(self.dispatcher.durationsSince)
+        return DurationReport(self.durations(topic), since: since) { self.engine.topicName($0) }
     }
 
     /// The durations of wakes on the streams of all gateways, by topic, and by worker.

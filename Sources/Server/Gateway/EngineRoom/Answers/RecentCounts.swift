@@ -44,7 +44,7 @@ struct PeriodCounts: Sendable {
     }
 }
 
-/// The counters of the last day, by topic: a sample each minute, and each quarter of an hour where it is older than one.
+/// The counters of the last day, by topic: a sample each minute, and each quarter of an hour beyond the last hour.
 ///
 /// Samples are taken of topics whose counters have changed, so that a topic at rest costs nothing. They are lost at a
 /// restart, and the periods begin with it.
@@ -179,13 +179,13 @@ struct DurationReport: Sendable {
     private var pushes = DurationCounts()
     private var rows: [Row] = []
 
-    /// - Parameter topic: nil for every topic.
-    init(_ workspace: Workspace, _ topic: TopicIndex? = nil) {
-        self.since = workspace.offset.wall(workspace.dispatcher.durationsSince)
-        for row in workspace.durations(topic) {
+    /// - Parameter name: returns the name of a topic.
+    init(_ rows: [WakeDurationRow], since: Int64, name: (TopicIndex) -> String) {
+        self.since = since
+        for row in rows {
             if row.worker == nil, row.kind == .push { self.pushes += row.counts }
             guard let p95 = row.counts.quantile(0.95) else { continue }
-            self.rows.append(Row(topic: workspace.engine.topicName(row.topic), row: row, p95: p95))
+            self.rows.append(Row(topic: name(row.topic), row: row, p95: p95))
         }
     }
 
