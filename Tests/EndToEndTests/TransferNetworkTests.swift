@@ -33,7 +33,9 @@ final class TransferNetworkTests: TransferScene {
         #expect(self.content(at: self.path("film")) == content)
         let requests = try self.server.requests()
         #expect(requests.allSatisfy { $0.line == "GET /files/film HTTP/2.0" }, "\(requests)")
-        #expect(requests.map(\.status) == [200, 206] && requests.last?.range.hasPrefix("bytes=") == true)
+        // On a slow machine the agent may resume more than once.
+        #expect(requests.first?.status == 200 && requests.count > 1, "\(requests)")
+        #expect(requests.dropFirst().allSatisfy { $0.status == 206 && $0.range.hasPrefix("bytes=") }, "\(requests)")
     }
 
     @Test("The proxies of the environment are used as curl uses them, and so are its exceptions")
@@ -185,7 +187,7 @@ struct TransferCommandTests {
         let agent = try RunningTransferAgent()
         let made = try agent.transfer("session", Self.session, "--discretionary", "yes", "--connections", "2")
         #expect(made.status == 0, "\(made.errors)")
-        #expect(made.output.contains("discretionary        yes\n"), "\(made.output)")
+        #expect(made.output.contains("discretionary            yes\n"), "\(made.output)")
         let changed = try agent.transfer("session", Self.session, "--request-timeout", "5", "--json")
         #expect(changed.output.contains("\"requestTimeout\":5,"), "\(changed.output)")
         #expect(changed.output.contains("\"discretionary\":true"))
