@@ -10,7 +10,7 @@ extension CommandDefinition {
             OptionDefinition("--json", "", "the gateway's list of topics, unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate worker list --topic com.example.app",
-        notes: ["It shows the 100 workers of this gateway that hold the most wakes."],
+        notes: ["It shows the 100 workers of this gateway that hold the most wakes. `wakegate stats` shows their durations."],
         run: WorkerListCommand.run
     )
 }

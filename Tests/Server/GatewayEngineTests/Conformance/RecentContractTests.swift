@@ -101,4 +101,24 @@ struct RecentContractTests {
         #expect(contract.member(2, "recent", "hour", "accepted") == "0")
         #expect(contract.member(2, "recent", "hour", "since") > WallTime.text(start))
     }
+
+    @Test("Every gateway shows the durations of the wakes on all streams, also if the answer came to another gateway")
+    func durations() throws {
+        let rig = GatewaysRig()
+        for number in 0...1 { rig.ask(number) { $0.subscribe(1, topic: number, slots: 1, label: "worker") } }
+        rig.ask(0) { requests in for topic in 0...1 { requests.push(2 + topic, 1 + topic, topic: topic) } }
+        rig.pass(seconds: 3)
+        rig.ask(1) { requests in
+            for number in 0...1 { for wake in rig[number].wakes { requests.report(4 + number, wake.id, .newData) } }
+        }
+        rig.pass(seconds: 2)
+        for number in 0...1 {
+            rig.ask(number) { $0.statistics(10) }
+            let durations = try #require(try JSONReader.read(rig[number].text(10))["durations"])
+            #expect(durations["count"]?.number == 2)
+            let workers = durations["workers"]?.elements ?? []
+            #expect(workers.map { $0["worker"]?.text } == ["worker", "worker"])
+            for worker in workers { #expect((2_000...4_000).contains(worker["maxMs"]?.number ?? 0)) }
+        }
+    }
 }

@@ -15,7 +15,7 @@ export function updateDurations({ stats: { durations } }) {
     ["Worker", "Topic", "Kind", "Wakes", "Median", "95 %", "Longest"],
     durations.workers.map((row) => el("tr", { "data-key": JSON.stringify([row.worker, row.topic, row.kind]) },
       el("th", { scope: "row", class: "start" }, row.worker ? link(
-        address("workers", "", { topic: row.topic, name: row.worker }), row.worker, { class: "link" })
+        address("workers", "", { topic: row.topic, name: row.worker }), row.worker)
         : "without a name"),
       cell(row.topic, { class: "start" }), cell(row.kind, { class: "start" }), cell(count(row.count)),
       ...times(row))), ["Topic", "Kind"]);
