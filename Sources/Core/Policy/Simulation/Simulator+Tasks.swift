@@ -162,18 +162,28 @@ extension Simulator {
 }
 
 /// How wakes end: the steps of a script in turn, starting again after the last.
-struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
+package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
-    struct Step: Hashable, Sendable {
-        var answer: Answer
+    package struct Step: Hashable, Sendable {
+        package var answer: Answer
         /// Milliseconds after the launch.
-        var delay: Int64
+        package var delay: Int64
         /// Every how many milliseconds before that a continued task advances; nil is never.
-        var advance: Int64?
+        package var advance: Int64?
+
+        package init(answer: Answer, delay: Int64, advance: Int64? = nil) {
+            self.answer = answer
+            self.delay = delay
+            self.advance = advance
+        }
     }
 
     /// At least one.
     let steps: [Step]
+
+    package init(steps: [Step]) {
+        self.steps = steps
+    }
 
     /// A worker that succeeds one second after each launch.
     static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
@@ -184,22 +194,22 @@ struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
 
 /// How a wake is answered. Besides results there is `lost`, when the worker's stream ends, and `none`, which never
 /// comes.
-protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
+package protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
     /// What a reliable worker says.
     static var success: Self { get }
 }
 
 /// How a push's wake is answered.
-enum PushScriptAnswer: String, ScriptedAnswer {
+package enum PushScriptAnswer: String, ScriptedAnswer {
     case newData, noData, failed, lost, none
 
-    static var success: Self { .newData }
+    package static var success: Self { .newData }
 }
 
 /// How the wake of an identifier or a session is answered.
-enum TaskScriptAnswer: String, ScriptedAnswer {
+package enum TaskScriptAnswer: String, ScriptedAnswer {
     case success, failure, lost, none
 }
 
-typealias WorkerScript = WakeScript<PushScriptAnswer>
-typealias TaskScript = WakeScript<TaskScriptAnswer>
+package typealias WorkerScript = WakeScript<PushScriptAnswer>
+package typealias TaskScript = WakeScript<TaskScriptAnswer>
