@@ -216,6 +216,27 @@ struct HistoryTablesTests {
         #expect(history.push(Self.name(moments[4], 1100)).isEmpty)
     }
 
+    @Test("The latest events of many devices are read at once, from bundles and from rows")
+    func latestOfDevices() throws {
+        try self.writeBursts()
+        let history = try self.history()
+        func entries(_ devices: [UInt64], minutes: Int64, each: Int = 100, all: Int = 1000) -> LoggedEntries {
+            let oldest = Instant(milliseconds: Self.now - minutes * 60_000)
+            return history.entries(devices: devices, since: oldest, countEach: each, countMax: all)
+        }
+        let found = entries([1050, 5, Self.device, 1099], minutes: 3)
+        let moments = (0..<4).map { Self.now - $0 * 60_000 }
+        let expected = [moments.flatMap { [$0 + 2, $0] }, [], moments.map { $0 + 1 }, moments]
+        #expect(found.entries.map { $0.map(\.event.at.milliseconds) } == expected)
+        #expect(!found.isCut)
+        #expect(entries([1050], minutes: 60, each: 5).entries.map(\.count) == [5])
+        // Of rows that are too many the newest are read, and of bundles none that is older than these.
+        let cut = entries([1050], minutes: 60, all: 2)
+        #expect(cut.isCut)
+        #expect(cut.entries[0].map(\.event.at.milliseconds) == [Self.now + 2, Self.now, Self.now - 59_998])
+        #expect(history.takeFailure() == nil)
+    }
+
     @Test("Lists of pushes have those of bundles and of rows in one order, page by page", arguments: [7, 150, 2000])
     func bundlesListed(countMax: Int) throws {
         try self.writeBursts()

@@ -3,7 +3,7 @@ package import Policy
 package import Storage
 package import Wire
 
-/// Pushes to all devices: found by moments, span by span from the newest on, as rows have summaries of those alone.
+/// Pushes to all devices, and the events of many devices: found by moments, span by span from the newest on, as rows have summaries of those alone.
 extension PostgresHistory {
     /// The first span that is looked at, in milliseconds; each one after it is eight times as long.
     private static let spanMilliseconds: Int64 = 1000
@@ -14,6 +14,8 @@ extension PostgresHistory {
     /// The most rows of events that a list looks at, and the most bundles, of which each is as large as dozens.
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
+    /// The most bundles that the latest events of some devices are read from.
+    private static let latestBundlesMax: Int64 = 1_024
     /// The tokens that are read at a time.
     private static let tokensPerPage: Int32 = 8192
     /// The most devices that are remembered by their numbers.
@@ -120,6 +122,43 @@ extension PostgresHistory {
         return events
     }
 
+    /// The newest span is read first, and as many rows as may be: with too many the older ones are left out.
+    package func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries {
+        let wanted = Set(devices)
+        var array = PostgresArray(.int8)
+        for device in wanted { array.append(Int64(bitPattern: device)) }
+        var (found, entries) = (LoggedEntries(), [UInt64: HistoryEntries]())
+        var parameters = PostgresParameters()
+        parameters.append(array)
+        parameters.append(oldest.milliseconds)
+        parameters.append(Int64(countMax))
+        Self.append(keysOf: Array(wanted), to: &parameters)
+        parameters.append(Self.latestBundlesMax)
+        guard let rows = self.query(Self.latestOfDevices, parameters) else { return found }
+        // Of rows and bundles the ones that end sooner say from where on all were read.
+        var (counts, lowest) = ([0, 0], [Int64.min, Int64.min])
+        for row in 0..<rows.count {
+            let place = rows.int64(row, 2) == 0 ? 0 : 1
+            counts[place] += 1
+            lowest[place] = rows.int64(row, 0)
+        }
+        let cut = max(
+            counts[0] == countMax ? lowest[0] : .min,
+            counts[1] == Int(Self.latestBundlesMax) ? lowest[1] : .min
+        )
+        found.isCut = cut != .min
+        for row in 0..<rows.count where rows.int64(row, 0) >= cut {
+            for event in Self.events(rows.bytes(row, 1)).reversed() where wanted.contains(event.device) {
+                guard event.at >= oldest, event.isNamePart || entries[event.device]?.count ?? 0 < countEach else {
+                    continue
+                }
+                entries[event.device, default: HistoryEntries()].append(event)
+            }
+        }
+        for device in devices { found.entries.append(entries[device]?.finish() ?? []) }
+        return found
+    }
+
     package func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? {
         var found = self.remembered.filter { numbers.contains($0.key) }
         guard found.count < numbers.count else { return found }
@@ -188,6 +227,17 @@ extension PostgresHistory {
                 WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
                 ORDER BY b.id LIMIT $8::bigint)) e
         ORDER BY id
+        """
+
+    private static let latestOfDevices = """
+        (SELECT id, body, 0::bigint FROM wakegate.event WHERE device = ANY($1::bigint[]) AND at >= $2::bigint
+            ORDER BY id DESC LIMIT $3::bigint)
+        UNION ALL
+        (SELECT b.id, b.body, 1::bigint FROM wakegate.bundle b WHERE b.at >= $2::bigint AND EXISTS (
+            SELECT FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) p(one, two, three, four)
+            WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
+            ORDER BY b.id DESC LIMIT $8::bigint)
+        ORDER BY id DESC
         """
 
     private static let tokensInOrder = """

@@ -191,6 +191,31 @@ package final class HistoryFile: HistorySource {
         self.attempt { () throws(SQLiteError) in try store.visit(device, notAfter: latest, body) }
     }
 
+    package func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries {
+        let wanted = Set(devices)
+        var collected: [UInt64: [HistoryEvent]] = [:]
+        for event in self.collected.events.reversed() where wanted.contains(event.device) {
+            collected[event.device, default: []].append(event)
+        }
+        var (found, count) = (LoggedEntries(), 0)
+        for device in devices where count < countMax {
+            var entries = HistoryEntries()
+            func append(_ event: HistoryEvent) -> Bool {
+                guard event.at >= oldest, event.isNamePart || entries.count < countEach else { return false }
+                entries.append(event)
+                return true
+            }
+            if collected[device]?.allSatisfy(append) ?? true, let store = self.store {
+                self.attempt { () throws(SQLiteError) in
+                    try store.visit(device, notAfter: .distantFuture, append)
+                }
+            }
+            found.entries.append(entries.finish())
+            count += found.entries[found.entries.count - 1].count
+        }
+        return found
+    }
+
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {
         let collected = self.collected.events.filter { $0.names(apnsID) }
         guard let store = self.store else { return collected.suffix(Self.pushEventsMax) }

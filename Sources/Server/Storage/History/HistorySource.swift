@@ -24,6 +24,16 @@ package protocol HistorySource: AnyObject {
     /// What happened to the devices of pushes from the oldest of these on, the oldest first; names may be without.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
+    /// Returns the latest events of devices, with the names of tasks and sessions.
+    ///
+    /// - Parameters:
+    ///   - devices: as of `HistoryEvent.device(of:_:)`.
+    ///   - oldest: only events that happened at this moment or later.
+    ///   - countEach: the most events of one device.
+    ///   - countMax: about the most events of all together. A source that looks at one device after the other leaves the
+    ///     last ones out.
+    func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries
+
     /// The devices of some numbers, where the log can find them; nil where it cannot.
     ///
     /// - `key`: what makes the numbers.
@@ -115,6 +125,16 @@ package struct LoggedDevice: Hashable, Sendable {
         self.token = token
         self.topic = topic
     }
+}
+
+/// The latest events of devices.
+package struct LoggedEntries {
+    /// The newest first of each device, in the order that the devices were asked for; there may be fewer devices.
+    package var entries: [[HistoryEntry]] = []
+    /// True if older events than these were left out, because there were too many to read.
+    package var isCut = false
+
+    package init() {}
 }
 
 /// A place between two things that happened to a device, which stays where it is while more happens and the oldest is

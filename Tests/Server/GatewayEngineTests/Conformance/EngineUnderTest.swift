@@ -400,6 +400,10 @@ private final class DatabaseSource: HistorySource {
         self.file.visit(device: device, notAfter: latest, body)
     }
 
+    func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries {
+        self.file.entries(devices: devices, since: oldest, countEach: countEach, countMax: countMax)
+    }
+
     func push(_ apnsID: APNsID) -> [HistoryEvent] { self.file.push(apnsID) }
 
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {

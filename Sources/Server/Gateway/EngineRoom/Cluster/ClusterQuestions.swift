@@ -196,7 +196,8 @@ struct DeviceListing {
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// When the oldest push arrived of each device that will stand in a list of those that wait.
+    /// The place of each device of a list that is not in the order of tokens: when its oldest push arrived, or how recent
+    /// its activity is.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
@@ -209,6 +210,12 @@ struct DeviceListing {
 
     /// The device whose row was read last, when there are more.
     var lastRead: DeviceToken? { self.isAtEnd ? nil : self.lastRow }
+
+    /// The devices of a list in the order `recent`, which keeps no rows; nil for any other list.
+    var recent: [DeviceToken]? {
+        guard self.subject.order == .recent else { return nil }
+        return self.since.sorted { $0.value == $1.value ? $0.key.isBefore($1.key) : $0.value < $1.value }.map(\.key)
+    }
 
     /// What is read next.
     ///
@@ -223,7 +230,7 @@ struct DeviceListing {
         case .devices(let question):
             let topics = topics.map(Array.init)
             plan.selection =
-                question.order == .token
+                question.order != .waiting
                 ? .inOrder(topics: topics, after: self.after, countMax: Self.rowsMax)
                 : .pending(topics: topics, after: self.after, countMax: Self.rowsOfPendingMax)
         }
@@ -233,7 +240,7 @@ struct DeviceListing {
     /// Takes a piece.
     ///
     /// - `devices`: the devices in it that are asked about, or of the tasks that are, each once for each.
-    /// - `since`: when the oldest push of each of these arrived, in a list of those that wait.
+    /// - `since`: the place of each of these in a list that is not in the order of tokens.
     /// - Returns: whether the list is whole.
     mutating func take(
         _ loaded: LoadedDevices,
@@ -258,6 +265,10 @@ struct DeviceListing {
             self.since.merge(since) { $1 }
             self.keepLongest(question.limit)
             return self.isAtEnd
+        case .devices(let question) where question.order == .recent:
+            self.since.merge(since) { $1 }
+            self.rows = []
+            return self.isAtEnd || self.examined >= question.limit
         case .devices(let question):
             return self.isAtEnd || self.count >= question.limit || self.examined >= DeviceQuestion.examinedMax
         }

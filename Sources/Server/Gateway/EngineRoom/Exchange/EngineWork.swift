@@ -186,9 +186,9 @@ package enum ListedRows: Sendable {
     case tasks(TaskQuestion)
     case devices(DeviceQuestion)
 
-    /// Whether it lists devices by the time that their pushes wait.
-    var isOfWaiting: Bool {
-        if case .devices(let question) = self { question.order == .waiting } else { false }
+    /// The order of the list; that of tokens for tasks.
+    var order: DeviceSearch.Order {
+        if case .devices(let question) = self { question.order } else { .token }
     }
 
     /// The topic that alone is asked about; nil for any.
@@ -320,14 +320,33 @@ package struct LongList {
 
     /// Searches on for what is listed; true when the search has ended.
     let search: (Workspace) -> Bool
-    /// Writes the members of the answer.
-    let write: (Workspace, inout JSONWriter) -> Void
+    /// Answers once the search has ended.
+    let finish: (Workspace) -> Answer
 
+    enum Answer {
+        case outcome(Outcome)
+        /// The history answers.
+        case history(HistoryQuestion.Subject)
+    }
+
+    /// - Parameter write: writes the members of the answer.
     init(
         search: @escaping (Workspace) -> Bool = { _ in true },
         write: @escaping (Workspace, inout JSONWriter) -> Void
     ) {
         self.search = search
-        self.write = write
+        self.finish = { workspace in
+            var writer = JSONWriter()
+            writer.beginObject()
+            write(workspace, &writer)
+            writer.endObject()
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// - Parameter ask: the question to the history about what was found.
+    init(search: @escaping (Workspace) -> Bool, ask: @escaping (Workspace) -> HistoryQuestion.Subject) {
+        self.search = search
+        self.finish = { .history(ask($0)) }
     }
 }

@@ -10,12 +10,29 @@ package final class RoomState {
     /// The last reported state of each webhook, by topic.
     var webhooks: [String: WebhookStatus] = [:]
     package var isDraining = false
+    /// The replays of topics that are not answered yet.
+    private var replays: [WeakReference<TopicReplay.Ticket>] = []
 
     init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
         self.records = records
         self.limits = limits
         self.commitTimes = commitTimes
     }
+
+    /// Admits the replay of a topic, which counts as unanswered as long as the ticket is kept.
+    ///
+    /// - Returns: nil when as many as may be are unanswered.
+    func admitReplay() -> TopicReplay.Ticket? {
+        self.replays.removeAll { $0.object == nil }
+        guard self.replays.count < TopicReplay.countMax else { return nil }
+        let ticket = TopicReplay.Ticket()
+        self.replays.append(WeakReference(object: ticket))
+        return ticket
+    }
+}
+
+private struct WeakReference<Object: AnyObject> {
+    weak var object: Object?
 }
 
 /// How often the bounds of the engine and of everything around it were met, and who is told of it.

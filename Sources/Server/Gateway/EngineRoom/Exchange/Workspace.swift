@@ -16,6 +16,8 @@ package struct Workspace {
     let remote: RemoteWorkers?
     /// The device that was read last, when it has the rows of some devices in memory and not of all there are.
     var lastRead: DeviceToken?
+    /// The devices of a list in the order `recent`, when not all devices there are were in memory at once.
+    var recent: [DeviceToken]?
 
     package init(
         engine: EmbeddedEngine,
@@ -325,6 +327,6 @@ package struct DeviceQuestion: Hashable, Sendable {
 
     /// How many devices are looked at: as many as are shown where all are wanted.
     var examined: Int {
-        self.order == .waiting || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
+        self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }
 }
